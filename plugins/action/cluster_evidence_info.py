@@ -68,7 +68,7 @@ class ActionModule(NodeAction):
             if record["cluster_key"] in answered:
                 return "skipped", f"{answered[record['cluster_key']]} answered for this cluster", {}
             if record["unready"]:
-                if _spent_in_vain(folder) > USED_UP:
+                if _spent_in_vain(folder, record["cluster_key"]) > USED_UP:
                     return "error", "its API server is not ready, and others gave no answer", {}
                 node_params["request_timeout"] = min(node_params["request_timeout"], IMPATIENCE)
         node_params["skip_clusters"] = sorted(answered)
@@ -243,8 +243,21 @@ def _may_be_ready(server: ServerAnswer) -> bool:
     return server.readyz.status in (200, 401, 403)
 
 
-def _spent_in_vain(folder: Path) -> float:
-    """Return the seconds for which hosts of this folder asked an API without an answer."""
+def _spent_in_vain(folder: Path, key: str | None) -> float:
+    """Return the seconds for which hosts of a cluster asked their API without an answer.
+
+    An API that gives no answer tells no key: the evidence of the host itself has it.
+    """
     records = [_known(path) for path in sorted(folder.glob("*.cluster.json"))]
-    spent = [row["duration_ms"] for row in records if row["status"] == "error"]
+    spent = [
+        row["duration_ms"]
+        for row in records
+        if row["status"] == "error" and _key_of(folder, row["host"]) == key
+    ]
     return sum(number for number in spent if isinstance(number, (int, float))) / 1000
+
+
+def _key_of(folder: Path, host: str) -> str | None:
+    """Return the key of the cluster that a host belongs to, by its own evidence."""
+    key = _known(folder / evidence_document.file_name(host))["cluster_key"]
+    return None if key is None else str(key)

@@ -119,6 +119,7 @@ class Host:
     network: HostNetwork = field(default_factory=HostNetwork)
     kubelet_serving: KubeletServing | None = None
     system_pods: tuple[EndedPod, ...] = ()
+    unread_system_pods: int = 0
     pod_errors: PodErrors = field(default_factory=PodErrors)
     next_release: NextRelease = field(default_factory=NextRelease)
 
@@ -288,6 +289,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         network=model_network.extract(document),
         kubelet_serving=certificates.kubelet_serving(document),
         system_pods=system_pods.extract(document),
+        unread_system_pods=system_pods.unread(document),
         pod_errors=pod_errors.extract(document),
         next_release=next_release.extract(document),
     )

@@ -43,6 +43,7 @@ _SIGNS = (
 )
 # kubeadm writes this file, for itself and for kubespray; none of the others uses it.
 _KUBEADM = "/etc/kubernetes/kubelet.conf"
+_KUBEADM_CONFIG = "/var/lib/kubelet/config.yaml"
 _FOLDERS = {
     "/etc/rancher/rke2": "RKE2",
     "/var/lib/rancher/rke2": "RKE2",
@@ -113,6 +114,16 @@ def owner_of(document: Mapping[str, Any]) -> str | None:
     if pflag.string_flag(argv, "kubeconfig") == _KUBEADM or any(path in paths for path in _OURS):
         return None
     return next((name for folder, name in _FOLDERS.items() if folder in paths), None)
+
+
+def is_config_of_kubeadm(document: Mapping[str, Any], path: str | None) -> bool:
+    """Tell whether kubeadm writes this configuration of the kubelet again.
+
+    Kubespray's is elsewhere. kubeadm writes no drop-in.
+    """
+    argv, _words = _kubelet(document)
+    is_kubeadm = pflag.string_flag(argv, "kubeconfig") == _KUBEADM and not owner_of(document)
+    return is_kubeadm and path == _KUBEADM_CONFIG
 
 
 def _kubespray(document: Mapping[str, Any]) -> bool:

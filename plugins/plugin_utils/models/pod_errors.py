@@ -55,21 +55,24 @@ class PodErrors:
 
     is_known: whether their logs were read; an older release did not
     gaps: containers whose log could not be read
+    unread: how many logs were left out
     """
 
     is_known: bool = False
     rows: tuple[PodError, ...] = ()
     gaps: tuple[str, ...] = ()
+    unread: int = 0
 
 
 def extract(document: Mapping[str, Any]) -> PodErrors:
     """Return what the cluster's own pods of one host repeat."""
-    running = contract.answer(document, SystemPods).running
+    answer = contract.answer(document, SystemPods)
+    running = answer.running
     if running is None:
         return PodErrors()
     clock = contract.answer(document, System).clock or 0.0
     gaps = tuple(one_line(f"{row.namespace}/{row.pod}", 320) for row in running if row.error)
-    return PodErrors(True, tuple(_read(row, clock) for row in running), gaps)
+    return PodErrors(True, tuple(_read(row, clock) for row in running), gaps, answer.unread)
 
 
 def _read(row: RunningPod, clock: float) -> PodError:

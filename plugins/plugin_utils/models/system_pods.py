@@ -44,10 +44,19 @@ class EndedPod:
 
 def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     """Return the containers of one host that were started often, and of late."""
-    system = contract.answer(document, System)
-    booted = system.uptime_s is not None and system.uptime_s < BOOT_SECONDS
+    system, booted = contract.answer(document, System), _is_booted(document)
     rows = contract.answer(document, SystemPods).pods
     return tuple(_ended(row, system.clock, booted) for row in rows)
+
+
+def unread(document: Mapping[str, Any]) -> int:
+    """Return how many containers that may end again and again were left out; none after a boot."""
+    return 0 if _is_booted(document) else contract.answer(document, SystemPods).more
+
+
+def _is_booted(document: Mapping[str, Any]) -> bool:
+    uptime = contract.answer(document, System).uptime_s
+    return uptime is not None and uptime < BOOT_SECONDS
 
 
 def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:

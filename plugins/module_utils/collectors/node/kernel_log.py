@@ -22,15 +22,25 @@ CONTAINER = ("/run/systemd/container", "/run/.containerenv", "/.dockerenv")
 WINDOW = 3600  # seconds
 RECORD_BYTES, MAX_RECORDS, MAX_ROWS, LONGEST = 8192, 50000, 40, 400
 # Programs without which a node has no pods. The kernel names 15 characters of a program.
-PROGRAMS = (
-    rb"(?:kubelet|containerd[\w-]{0,20}|dockerd|docker|crio|conmon|runc|crun|etcd|k3s[\w-]{0,12}"
-    rb"|rke2[\w-]{0,12}|kube-[\w-]{1,20}|systemd)"
+_OWN = (
+    rb"kubelet|containerd[\w-]{0,20}|crio|conmon|systemd"
+    rb"|kube-(?:apiserver|scheduler|controller|proxy|router|vip)"
 )
+# These also run in pods of users, such as those of a CI.
+_ANYWHERE = rb"dockerd|docker|runc|crun|etcd|k3s[\w-]{0,12}|rke2[\w-]{0,12}"
+PROGRAMS = rb"(?:" + _OWN + rb"|" + _ANYWHERE + rb")"
+# A denial under a profile of these is what the profile is for: a pod was kept from something.
+_CONTAINERS = rb'profile="(?:cri-containerd|docker-default|containers-default|crio-default)'
 # Each class has what only a kernel writes that it is about; drivers' words are those of their
 # sources.
 CLASSES = (
     ("oom", rb"^Out of memory: Kill(?:ed)? process \d+ \("),
-    ("oom", rb"^Memory cgroup out of memory: Kill(?:ed)? process \d+ \(" + PROGRAMS + rb"\)"),
+    ("oom", rb"^Memory cgroup out of memory: Kill(?:ed)? process \d+ \((?:" + _OWN + rb")\)"),
+    (
+        "oom",
+        rb"^oom-kill:constraint=CONSTRAINT_MEMCG,.{0,300},oom_memcg=/system\.slice/[^/,]{1,100}"
+        rb"\.service,.{1,300},task=(?:" + _ANYWHERE + rb"),",
+    ),
     ("disk", rb"I/O error, dev (?!loop|sr\d|fd\d)|^Buffer I/O error on dev|critical medium error"),
     ("disk", rb"^EXT4-fs error |^XFS \([^)]{1,60}\): .{0,60}(?:[Cc]orruption|I/O error|[Ss]hut)"),
     ("disk", rb"^BTRFS (?:error|critical) |[Rr]emounting filesystem read-only"),
@@ -52,7 +62,16 @@ CLASSES = (
         "processes",
         rb"^cgroup: fork rejected by pids controller in /(?:system\.slice|kubepods[^/]*$)",
     ),
-    ("apparmor", rb'apparmor="DENIED".{1,300} comm="' + PROGRAMS + rb'"'),
+    (
+        "apparmor",
+        rb'apparmor="DENIED"(?!.{1,300} ' + _CONTAINERS + rb').{1,300} comm="' + PROGRAMS + rb'"',
+    ),
+    # The runtime cannot stop a container whose profile does not let it receive a signal.
+    (
+        "apparmor",
+        rb'apparmor="DENIED" operation="signal".{1,300} comm="' + PROGRAMS + rb'"'
+        rb' requested_mask="receive"',
+    ),
     ("memory", rb"page allocation failure: order:|^SLUB: Unable to allocate memory"),
     ("memory", rb"^TCP: (?:out of memory|too many orphaned sockets)"),
     ("crash", rb"^" + PROGRAMS + rb"\[\d+\]: segfault at |^traps: " + PROGRAMS + rb"\[\d+\]"),

@@ -18,7 +18,10 @@ from ..base import Absent, Denied
 from . import component_end, instances
 
 STARTS = 3  # before the newest one
-RECENT = 3600  # seconds since the newest log was written, or began
+RECENT = 3600  # seconds since the newest log began
+# Seconds since then in which the controller takes an end for one of many, with what a clock may be
+# off: where the log of the start before it is there, and where it is not.
+OF_MANY, OF_MANY_ALONE = 900, 2100
 MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES = 1000, 8, 24, 4
 # A plugin looks for its devices at its start, and says then what it misses.
 DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
@@ -33,7 +36,7 @@ def collect(context):
     restart: how many starts the container had before its newest log; begun, written: when that log
     begins and when it was written to. path, first, last, lines: of the log of the start before it,
     or of the newest where only that is left; times are seconds since the epoch. more: how many
-    such containers are left out.
+    are left out whose start is so young that they may end again and again.
 
     running are those that say an error again and again, and device plugins. A row is {namespace,
     pod, container, path, told} with what pod_errors.read returns; told: what a device plugin
@@ -47,14 +50,29 @@ def collect(context):
         raise Denied(f"{root} is not this user's to read")
     now = time.time()
     newest = sorted(_logs(root), reverse=True)
-    logs = [log for log in newest if log[1] >= STARTS and now - log[0] < RECENT]
+    # A pod that runs well for days writes too, and was started by each boot of its node.
+    logs = [log for log in newest if log[1] >= STARTS and now - _begun(log) < RECENT]
+    logs.sort(key=_begun, reverse=True)
     written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
     return {
         "pods": [_row(*log) for log in logs[:MAX_LOGS]],
-        "more": max(0, len(logs) - MAX_LOGS),
+        "more": sum(_may_end(now, log) for log in logs[MAX_LOGS:]),
         "running": list(filter(_says, (_running(now, *log) for log in written[:MAX_RUNNING]))),
         "unread": max(0, len(written) - MAX_RUNNING),
     }
+
+
+def _begun(log):
+    """Return when a container's newest log came into its folder, or one was rotated or removed."""
+    return files.mtime(log[4]) or 0
+
+
+def _may_end(now, log):
+    """Return whether a container was started so lately that it may end again and again."""
+    age = now - _begun(log)
+    if age < OF_MANY:
+        return True
+    return age < OF_MANY_ALONE and not os.path.exists(os.path.join(log[4], f"{log[1] - 1}.log"))
 
 
 def _says(row):
@@ -88,11 +106,8 @@ def _running(now, _written, number, namespace, pod, folder):
 
 def _logs(root):
     """Yield (when the newest log was written, its number, namespace, pod, folder) of containers."""
-    for name in files.names(root)[:MAX_FOLDERS]:
-        namespace, _dummy, rest = name.partition("_")
-        pod, _dummy, uid = rest.rpartition("_")
-        if not pod or not (system_namespaces.is_one(namespace) or is_plugin(pod)):
-            continue
+    for name in list(filter(_is_own, files.names(root)))[:MAX_FOLDERS]:
+        namespace, pod, uid = _names(name)
         for container in files.names(os.path.join(root, name)):
             if container in instances.COMPONENTS and _is_static(uid):
                 continue
@@ -101,6 +116,19 @@ def _logs(root):
             written = files.mtime(os.path.join(folder, f"{number}.log"))
             if written is not None:
                 yield written, number, namespace, pod, folder
+
+
+def _names(folder):
+    """Return (namespace, pod, UID) of the name of a pod's folder."""
+    namespace, _dummy, rest = folder.partition("_")
+    pod, _dummy, uid = rest.rpartition("_")
+    return namespace, pod, uid
+
+
+def _is_own(folder):
+    """Return whether a folder is of the cluster's own pods, or of a device plugin."""
+    namespace, pod, _dummy = _names(folder)
+    return bool(pod) and (system_namespaces.is_one(namespace) or is_plugin(pod))
 
 
 def _is_static(uid):

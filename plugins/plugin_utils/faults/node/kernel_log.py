@@ -14,7 +14,7 @@ from ...evidence.answers.node.kernel_log import KernelLine, KernelLog
 from ...evidence.document import ends, one_line
 from ...models.cluster import Host
 from ...models.moments import moment
-from ...models.result import EvidenceRef
+from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, node_check, unknown
 
 SHOWN, QUOTED = 5, 300
@@ -155,11 +155,13 @@ def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield unknown(*missing)
         return
     rows: dict[str, list[KernelLine]] = {}
-    for row in contract.answer(document, KernelLog).rows:
+    log = contract.answer(document, KernelLog)
+    for row in log.rows:
         if row.kind in KINDS:
             rows.setdefault(row.kind, []).append(row)
     hits = [_hit(host, kind, lines) for kind, lines in rows.items() if _is_enough(kind, lines)]
-    yield CheckResult(tuple(hits))
+    unread = (Missing(host.host, "kernel_log", "error"),) if log.cut else ()
+    yield CheckResult(tuple(hits), unread)
 
 
 def _is_enough(kind: str, lines: list[KernelLine]) -> bool:

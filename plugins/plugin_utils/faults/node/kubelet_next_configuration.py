@@ -12,6 +12,7 @@ from ...evidence import contract
 from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line
+from ...models import installer
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.result import EvidenceRef, Missing
@@ -54,15 +55,16 @@ def unreadable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
     elif kubelet.process is None or not records:
         yield not_applicable("no kubelet that runs with a configuration file", host=host.host)
     else:
-        yield _of_files(host, kubelet, records)
+        yield _of_files(host, document, records)
 
 
-def _of_files(host: Host, kubelet: Kubelet, records: list[FileRecord]) -> CheckResult:
+def _of_files(host: Host, document: Mapping[str, Any], records: list[FileRecord]) -> CheckResult:
     """Return what the next start makes of these files, and which of them are not known."""
-    hits = [_hit(host, record, *fault) for record in records for fault in _faults(record)]
-    if kubelet.config is not None:
-        config = kubelet.config
-        hits += [_hit(host, config, *fault) for fault in _faults_of_kind(config)]
+    faults = [(record, *fault) for record in records for fault in _faults(record)]
+    config = contract.answer(document, Kubelet).config
+    if config is not None:
+        faults += [(config, *fault) for fault in _faults_of_kind(config)]
+    hits = [_hit(host, _writer(document, fault[0]), *fault) for fault in faults]
     unread = [record for record in records if record.text is None and record.error != "missing"]
     reasons = tuple(Missing(host.host, "kubelet", _status(record)) for record in unread)
     return CheckResult(tuple(hits), reasons[:1], host=host.host)
@@ -115,13 +117,22 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _hit(host: Host, record: FileRecord, line: int | None, reason: str) -> Detection:
+def _writer(document: Mapping[str, Any], record: FileRecord) -> str:
+    """Return what writes the former file again."""
+    if installer.is_config_of_kubeadm(document, record.path):
+        return (
+            "kubeadm upgrade node phase kubelet-config writes it from the ConfigMap kubelet-config"
+        )
+    return "with the installer that wrote it"
+
+
+def _hit(host: Host, writer: str, record: FileRecord, line: int | None, reason: str) -> Detection:
     path = one_line(record.path, 200)
     return Detection(
         f"the kubelet runs, and will not start again: {path} {reason}",
         (EvidenceRef("file", host.host, path=path, line=line, text=reason),),
-        f"correct {path}, or bring back the former file (kubeadm upgrade node phase kubelet-config"
-        " writes it from the ConfigMap kubelet-config); the kubelet reads it at its next start",
+        f"correct {path}, or bring back the former file ({writer}); the kubelet reads it at its"
+        " next start",
         host=host.host,
         node=host.node,
         component="kubelet",

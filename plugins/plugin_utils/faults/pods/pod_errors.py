@@ -29,6 +29,11 @@ EFFECTS = {
     "dns": "names are not resolved where it answers",
     system_pods.CLOUD: "nodes that join, their addresses and their routes wait for it",
 }
+# Where CoreDNS forwards a name and gets no answer. What it knows itself is resolved; the cache of a
+# node forwards names of the cluster too.
+_FORWARDS, _CACHE = "plugin/errors", "node-cache"
+_OUTSIDE = "names outside the cluster, which it forwards, are not resolved"
+_FORWARDED = "names that it forwards there are not resolved"
 # What keeps any program from its work, and is no answer about one object.
 _OWN_WORK = MACHINE | NETWORK | {"unauthorized", "forbidden", "credentials", "webhook", "gone"}
 # About an object of users, or a client that went away.
@@ -132,7 +137,7 @@ def _missing(cluster: Cluster) -> Iterator[Missing]:
             yield from missing
         elif host.statuses.get("system_pods") == "ok" and not host.pod_errors.is_known:
             yield Missing(host.host, "system_pods", "not_asked")
-        elif host.pod_errors.gaps:
+        elif host.pod_errors.gaps or host.pod_errors.unread:
             yield Missing(host.host, "system_pods", "error")
 
 
@@ -145,7 +150,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     if pod.clause:
         summary += f": {pod.clause}"
     summary += system_pods.kernel_clause(pod, first.host)
-    effect = EFFECTS.get(system_pods.role(pod), "")
+    effect = _effect(pod)
     if first.severity == "info":
         effect = ""
     node, host = system_pods.place(first.node, first.host, len(nodes))
@@ -158,6 +163,14 @@ def _hit(rows: list[_Saying]) -> Detection:
         component=pod.container,
         severity=first.severity,
     )
+
+
+def _effect(pod: PodError) -> str:
+    """Return what does not work while a part of the cluster repeats an error."""
+    role = system_pods.role(pod)
+    if role != "dns" or _FORWARDS not in pod.message:
+        return EFFECTS.get(role, "")
+    return _FORWARDED if pod.container == _CACHE else _OUTSIDE
 
 
 def _count(pod: PodError) -> str:

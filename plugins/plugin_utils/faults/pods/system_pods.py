@@ -16,7 +16,7 @@ from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
-from ...models.result import EvidenceRef
+from ...models.result import EvidenceRef, Missing
 from ...models.system_pods import EndedPod
 from ...parsers import message_class
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
@@ -211,8 +211,15 @@ def ending(cluster: Cluster) -> Iterator[CheckResult]:
     groups: dict[tuple[str, str, str], list[_Ending]] = {}
     for row in _rows(cluster):
         groups.setdefault(row.kind, []).append(row)
-    missing = [item for host in cluster.hosts for item in host.missing("system_pods")]
+    missing = [item for host in cluster.hosts for item in _missing(host)]
     yield CheckResult(tuple(_hit(cluster, rows) for rows in groups.values()), tuple(missing))
+
+
+def _missing(host: Host) -> tuple[Missing, ...]:
+    missing = host.missing("system_pods")
+    if not missing and host.unread_system_pods:
+        return (Missing(host.host, "system_pods", "error"),)
+    return missing
 
 
 def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:

@@ -92,6 +92,8 @@ def test_the_next_run_finishes_what_a_power_cut_interrupted(cluster, play, node,
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             controller.kill()
             raise AssertionError(f"{error}\n{controller.output[-4000:]}") from error
+        if held["moment"] != repair.moment:
+            pytest.skip("the step had passed the moment before it was held: nothing to interrupt")
         at_the_cut = content(cluster, node, repair.path)
         cluster.cut_power(node)
         controller.kill()
@@ -102,7 +104,7 @@ def test_the_next_run_finishes_what_a_power_cut_interrupted(cluster, play, node,
     assert content(cluster, node, repair.path) in (before, at_the_cut)
     opened = halfway.open_records(cluster, node)
     is_open = any(held["run_id"] in name for name in opened)
-    assert is_open or held["moment"] == halfway.ENDED, opened
+    assert is_open, opened
 
     done, report = play(*consent)
     assert (done.returncode, set(ended(report)) - {"done"}) == (0, set()), done.stdout[-4000:]

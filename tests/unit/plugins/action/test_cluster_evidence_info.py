@@ -192,20 +192,37 @@ def test_an_api_server_without_etcd_is_not_asked(action, tmp_path, probe):
     assert asking.asked == []
 
 
+SILENT = {"readyz": (None, ()), "livez": (None, ()), "version": (None, ())}
+
+
+def in_vain(folder, host, spent):
+    """Let a host have asked its API for so many milliseconds without an answer."""
+    failed = evidence_document.envelope(host, "error", "timed out", {"duration_ms": spent})
+    evidence_document.write({**failed, "kind": "cluster"}, folder, ".cluster.json")
+
+
 @pytest.mark.parametrize(
     ("spent", "asked"), [(5001, ["a3"]), (4999, ["a2", "a3"])], ids=["used up", "time is left"]
 )
 def test_hosts_that_are_not_ready_wait_a_limited_time_together(action, tmp_path, spent, asked):
     """A host whose API server is ready is asked in any case."""
-    silent = {"readyz": (None, ()), "livez": (None, ()), "version": (None, ())}
-    with_server(tmp_path, "a2", **silent)
+    with_server(tmp_path, "a1", **SILENT)
+    with_server(tmp_path, "a2", **SILENT)
     with_server(tmp_path, "a3", readyz=(200, ()))
-    failed = evidence_document.envelope("a1", "error", "timed out", {"duration_ms": spent})
-    evidence_document.write({**failed, "kind": "cluster"}, tmp_path, ".cluster.json")
+    in_vain(tmp_path, "a1", spent)
     asking = action({"a2": None, "a3": "AAAA"})
     asking.ask("a2")
     assert asking.ask("a3")["status"] == "ok"
     assert asking.asked == asked
+
+
+def test_the_seconds_of_one_cluster_are_not_those_of_another(action, tmp_path):
+    for host, cluster in (("a1", "AAAA"), ("a2", "AAAA"), ("b1", "BBBB")):
+        with_server(tmp_path, host, cluster, **SILENT)
+    in_vain(tmp_path, "a1", 60000)
+    asking = action({"a2": "AAAA", "b1": "BBBB"})
+    assert [asking.ask(host)["status"] for host in ("a2", "b1")] == ["error", "ok"]
+    assert asking.asked == ["b1"]
 
 
 def test_a_document_is_evidence_and_holds_no_certificate_of_its_own(action, tmp_path):

@@ -16,6 +16,12 @@ BOOTED, NOW = 1795000000.0, 1795090000.0
 LINES = (
     ("oom", "Out of memory: Killed process 1234 (java) total-vm:9000kB, anon-rss:8000kB"),
     ("oom", "Memory cgroup out of memory: Killed process 77 (kubelet) total-vm:9000kB"),
+    ("oom", "Memory cgroup out of memory: Killed process 77 (kube-apiserver) total-vm:9000kB"),
+    (
+        "oom",
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg="
+        "/system.slice/k3s.service,task_memcg=/system.slice/k3s.service,task=k3s-server,pid=7",
+    ),
     ("disk", "blk_update_request: I/O error, dev sda, sector 123456 op 0x0:(READ)"),
     ("disk", "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #262: comm etcd: reading"),
     ("disk", 'XFS (dm-0): metadata I/O error in "xfs_trans_read_buf_map" at daddr 0x1'),
@@ -41,6 +47,11 @@ LINES = (
         'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="signal" class="signal"'
         ' profile="cri-containerd.apparmor.d" pid=1 comm="runc" requested_mask="receive"',
     ),
+    (
+        "apparmor",
+        'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="open" class="file"'
+        ' profile="runc" name="/run/x" pid=1 comm="runc" requested_mask="r" denied_mask="r"',
+    ),
     ("memory", "kubelet: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP)"),
     ("memory", "TCP: out of memory -- consider tuning tcp_mem"),
     ("crash", "containerd[1234]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6"),
@@ -55,11 +66,29 @@ LINES = (
 QUIET = (
     # a workload at its own limit
     "Memory cgroup out of memory: Killed process 77 (java) total-vm:9000kB",
+    "Memory cgroup out of memory: Killed process 77 (kube-state-metr) total-vm:9000kB",
+    "Memory cgroup out of memory: Killed process 77 (dockerd) total-vm:9000kB",
+    "Memory cgroup out of memory: Killed process 77 (etcd) total-vm:9000kB",
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-1,mems_allowed=0,oom_memcg="
+    "/kubepods.slice/kubepods-pod1.slice,task_memcg=/kubepods.slice/kubepods-pod1.slice/cri-1.scope"
+    ",task=dockerd,pid=7,uid=0",
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=1,mems_allowed=0,oom_memcg="
+    "/system.slice/docker-1.scope,task_memcg=/system.slice/docker-1.scope,task=dockerd,pid=7,uid=0",
     "blk_update_request: I/O error, dev sr0, sector 0",
     "mce: [Hardware Error]: Machine check events logged",
     "cgroup: fork rejected by pids controller in /kubepods.slice/kubepods-pod1.slice/cri-1.scope",
     "java[77]: segfault at 0 ip 00007f sp 00007f error 4 in libjvm.so",
     'audit: apparmor="DENIED" operation="open" profile="snap.x" name="/proc" comm="chromium"',
+    "kube-state-metr[77]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6",
+    # the profile of a container did its work on a pod
+    'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="mount" class="mount" info="failed'
+    ' flags match" error=-13 profile="cri-containerd.apparmor.d" name="/" pid=1 comm="crun"',
+    'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="ptrace" profile="docker-default"'
+    ' pid=1 comm="dockerd" requested_mask="trace" denied_mask="trace" peer="unconfined"',
+    'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="signal" class="signal"'
+    ' profile="crio-default" pid=1 comm="systemd" requested_mask="send" peer="unconfined"',
+    'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="open" class="file"'
+    ' profile="containers-default-0.57.4" name="/x" pid=1 comm="runc" requested_mask="r"',
     "cni0: port 4(veth1) entered forwarding state",
     "EXT4-fs (sda1): mounted filesystem with ordered data mode",
     "nvidia: module verification failed: signature and/or required key missing - tainting kernel",

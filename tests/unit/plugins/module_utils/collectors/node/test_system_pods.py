@@ -32,7 +32,8 @@ def log(root, number, *lines, pod=PROXY, container="kube-proxy", age=0):
     path = folder / (f"{number}.log")
     text = "".join(f"2026-11-24T07:00:0{index}Z stderr F {line}\n" for index, line in lines)
     path.write_text(text, encoding="utf-8")
-    os.utime(str(path), (time.time() - age, time.time() - age))
+    for place in (path, folder):
+        os.utime(str(place), (time.time() - age, time.time() - age))
     return str(path)
 
 
@@ -79,6 +80,31 @@ def test_no_more_than_a_few_and_the_newest_first(collect, tmp_path):
         f"pod-{index}" for index in range(system_pods.MAX_LOGS)
     ]
     assert answer["more"] == 3
+
+
+def test_pods_that_run_well_are_not_left_out(collect, tmp_path):
+    for index in range(system_pods.MAX_LOGS + 3):
+        path = log(tmp_path, 4, (1, "x"), pod=f"kube-system_pod-{index}_{UID}", age=7200)
+        os.utime(path, None)  # it writes
+    ends = log(tmp_path, 4, (1, "x"), pod="kube-system_quiet_" + UID, age=30)
+    answer = collect()
+    assert ([row["path"] for row in answer["pods"]], answer["more"]) == ([ends], 0)
+
+
+@pytest.mark.parametrize(("age", "former", "more"), [(800, 1, 3), (1000, 1, 0), (1000, 0, 3)])
+def test_those_that_are_left_out_and_started_lately(collect, tmp_path, age, former, more):
+    for index in range(system_pods.MAX_LOGS + 3):
+        for number in (3, 4)[1 - former :]:
+            log(tmp_path, number, (1, "x"), pod=f"kube-system_pod-{index}_{UID}", age=age)
+    assert collect()["more"] == more
+
+
+def test_pods_of_users_take_no_place(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr(system_pods, "MAX_FOLDERS", 1)
+    for index in range(5):
+        log(tmp_path, 4, (1, "x"), pod=f"a_app-{index}_{UID}")
+    log(tmp_path, 4, (1, "x"))
+    assert len(collect()["pods"]) == 1
 
 
 def test_a_log_that_cannot_be_read(collect, tmp_path):

@@ -29,6 +29,14 @@ def test_a_healthy_cluster_and_missing_evidence(world):
     assert "unknown" in judged(world, "KM562")[0]
 
 
+def test_a_log_that_was_not_read_to_its_end(world):
+    world.data("w1", "kernel_log")["cut"] = True
+    verdicts, found = judged(world, "KM562")
+    assert ("unknown" in verdicts, found) == (True, [])
+    say(world, "disk", "Buffer I/O error on dev sda1")
+    assert len(judged(world, "KM562")[1]) == 1
+
+
 def test_each_kind_of_the_collector_has_a_meaning():
     assert {kind for kind, _pattern in collector.CLASSES} == set(kernel_log.KINDS)
 

@@ -57,6 +57,27 @@ def test_files_that_it_does_not_read(world, text, line):
     assert found.evidence[0].line == line
 
 
+MAIN, KUBEADM = "/var/lib/kubelet/config.yaml", "--kubeconfig=/etc/kubernetes/kubelet.conf"
+
+
+@pytest.mark.parametrize(
+    ("path", "word", "is_kubeadm"),
+    [
+        (MAIN, KUBEADM, True),
+        ("/etc/kubernetes/kubelet-config.yaml", KUBEADM, False),  # kubespray
+        ("/etc/kubernetes/kubelet.conf.d/10-x.conf", KUBEADM, False),
+        (MAIN, "--kubeconfig=/var/lib/kubelet/kubeconfig", False),  # kOps, or made by hand
+        ("/var/lib/rancher/rke2/agent/etc/kubelet.conf.d/00-x.conf", "--root-dir=/x", False),
+    ],
+)
+def test_what_writes_the_former_file_again(world, path, word, is_kubeadm):
+    configured(world, "", path=path)
+    world.data("w1", "kubelet")["process"]["argv"] = ["kubelet", word, f"--config={path}"]
+    (found,) = judged(world)[1]
+    assert ("kubeadm upgrade node phase kubelet-config" in found.remedy) == is_kubeadm
+    assert ("with the installer that wrote it" in found.remedy) != is_kubeadm
+
+
 def test_a_file_that_is_gone(world):
     configured(world, None, error="missing")
     assert judged(world)[0] == "present"

@@ -56,6 +56,24 @@ def test_a_server_that_a_resolver_does_not_reach(world):
 
 
 @pytest.mark.parametrize(
+    ("container", "line", "effect"),
+    [
+        ("coredns", TIMEOUT, "; names outside the cluster, which it forwards, are not resolved"),
+        ("node-cache", TIMEOUT, "; names that it forwards there are not resolved"),
+        (
+            "coredns",
+            "[ERROR] plugin/kubernetes: dial tcp 10.96.0.1:443: connect: no route to host",
+            "; names are not resolved where it answers",
+        ),
+    ],
+)
+def test_names_that_a_dns_server_forwards_and_those_that_it_knows(world, container, line, effect):
+    say(world, line, pod="coredns-7c4d5b6f8d-bcdfg", container=container)
+    (found,) = judged(world, "KM560")[1]
+    assert found.summary.endswith(effect)
+
+
+@pytest.mark.parametrize(
     ("line", "changed"),
     [
         (DOWN, {"last": 300}),  # it has ended
@@ -104,6 +122,13 @@ def test_pods_that_wait_for_such_a_network_follow_from_it(world):
 def test_a_log_that_cannot_be_read_is_unknown(world):
     say(world, entries=[], error="Permission denied")
     assert judged(world, "KM560") == (["unknown"], [])
+
+
+def test_logs_that_were_left_out_are_unknown(world):
+    world.data("w1", "system_pods")["unread"] = 3
+    assert judged(world, "KM560") == (["unknown"], [])
+    say(world)
+    assert len(judged(world, "KM560")[1]) == 1
 
 
 def devices(world, **devices):

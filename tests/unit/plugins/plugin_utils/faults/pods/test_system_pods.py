@@ -138,6 +138,15 @@ def test_after_a_boot_some_end_a_few_times(world):
     assert judged(world, "KM550") == (["clear"], [])
 
 
+def test_logs_that_were_left_out_are_unknown(world):
+    world.data("w1", "system_pods")["more"] = 2
+    assert judged(world, "KM550") == (["unknown"], [])
+    end(world)
+    assert len(judged(world, "KM550")[1]) == 1
+    world.data("w1", "system")["uptime_s"] = 300.0
+    assert judged(world, "KM550") == (["clear"], [])
+
+
 def crash(world, **changed):
     """Let the API tell that a pod of kube-proxy waits for its next start."""
     wait(world, owner="DaemonSet/kube-proxy", state="CrashLoopBackOff", message=CRASH[1], **changed)
