@@ -15,7 +15,6 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ..safe_io.yaml_nodes import first_document, get, items, text_of
 from . import pflag
 
-
 # PyYAML takes 1:20 for a number too, which the kubelet's reader does not.
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9]\d*)")
 

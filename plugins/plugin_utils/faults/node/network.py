@@ -152,6 +152,14 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         if agent.kernel:
             folder += f"; {agent.kernel}"
             remedy = f"boot a kernel that has what the plugin needs; {remedy}"
+        if agent.names:
+            folder += f"; {agent.names}"
+            remedy = (
+                "give the node a name server outside the cluster (resolvectl dns INTERFACE ADDRESS"
+                " at once; DNS= of /etc/systemd/resolved.conf or /etc/resolv.conf to keep it;"
+                " Kubespray: upstream_dns_servers, or enable_nodelocaldns); then the image is"
+                f" pulled; {remedy}"
+            )
     text = f"{one_line(ready.reason, 80)}: {ends(ready.message, 400)}"
     return Detection(
         f"the node is NotReady{wording.since(ready.since)} because it has no network for"

@@ -72,6 +72,16 @@ CONNTRACK = (
 )
 
 
+# A process that is killed leaves the file of its socket behind, which a next one cannot bind.
+_SOCKET = re.compile(r"listen unix (/[A-Za-z0-9_./@-]{1,200}): bind: address already in use")
+SOCKET = (
+    ": a file is at the place of its socket already, which a run before left when it was killed,"
+    " unless another process listens there",
+    "ss -lxp on the node shows whether a process listens at {0}; where none does, remove the file"
+    " (rm {0}), and the next start makes it again",
+)
+
+
 @dataclass(frozen=True)
 class _Ending:
     """One container that ends again and again on one node.
@@ -281,6 +291,9 @@ def _cause(pod: EndedPod) -> tuple[str, str]:
         look = f"see {pod.path} on the node"
     if _CONNTRACK.search(pod.line):
         return CONNTRACK
+    socket = _SOCKET.search(pod.line)
+    if socket:
+        return SOCKET[0], f"{SOCKET[1].format(socket.group(1))}; {look}"
     if pod.reading is None:
         return "", f"{look}; correct what its last line names"
     meaning = message_class.CLASSES[pod.reading.meaning]

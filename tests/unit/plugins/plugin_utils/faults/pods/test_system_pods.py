@@ -43,6 +43,21 @@ def test_the_last_word_of_kube_proxy(world):
     assert [proof.text for proof in found.evidence] == [SAID]
 
 
+@pytest.mark.parametrize(
+    ("line", "is_file"),
+    [
+        ("F1124 main.go:85] listen unix /var/run/kms/socket.sock: bind: address already in use", 1),
+        ("F1124 main.go:85] listen unix @kms: bind: address already in use", 0),
+        ("F1124 main.go:85] listen tcp :8080: bind: address already in use", 0),
+    ],
+)
+def test_a_socket_file_that_a_killed_run_left(world, line, is_file):
+    end(world, line=line)
+    (found,) = judged(world, "KM550")[1]
+    assert ("a file is at the place of its socket" in found.summary) is bool(is_file)
+    assert ("rm /var/run/kms/socket.sock" in found.remedy) is bool(is_file)
+
+
 def test_a_limit_of_connections_that_a_container_may_not_write(world):
     end(world, line=LIMIT)
     (found,) = judged(world, "KM550")[1]
