@@ -45,14 +45,8 @@ class HostNetwork:
     @property
     def asked_in_cluster(self) -> tuple[str, ...]:
         """Return the name servers of the host where all of them are pods of the cluster."""
-        servers = tuple(
-            dict.fromkeys(
-                server
-                for item in self.answer.resolvers
-                for server in item.nameservers
-                if not is_loopback(server)
-            )
-        )
+        named = [server for item in self.answer.resolvers for server in item.nameservers]
+        servers = tuple(dict.fromkeys(server for server in named if not is_loopback(server)))
         return servers if self.of_cluster(servers) else ()
 
     def of_cluster(self, servers: Sequence[str]) -> bool:
@@ -82,15 +76,14 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
         # Only what NetworkManager may have changed is compared: a large cluster has many routes.
         answer = dataclasses.replace(answer, routes=None)
     lines = tuple(_lines(contract.answer(document, Limits)))
-    own = _cluster_dns(config)
-    return HostNetwork(answer, resolver, setting, problem, own, lines[:MAX_LINES])
+    return HostNetwork(answer, resolver, setting, problem, _cluster_dns(config), lines[:MAX_LINES])
 
 
 def _cluster_dns(config: kubelet_config.KubeletConfig) -> tuple[str, ...]:
     """Return the name servers of the cluster, which a flag replaces."""
-    told = pflag.string_flags(config.argv, "cluster-dns")
-    if told:
-        return tuple(server.strip() for value in told for server in value.split(","))
+    flags = pflag.string_flags(config.argv, "cluster-dns")
+    if flags:
+        return tuple(server.strip() for value in flags for server in value.split(","))
     return tuple(row.value for path, row in config.rows("clusterDNS") if len(path) == 1)
 
 

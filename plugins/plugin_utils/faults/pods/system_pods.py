@@ -271,6 +271,8 @@ def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | N
 
 
 def _said(pod: EndedPod) -> str:
+    if pod.told:
+        return f": {pod.line}; its own log on the node ({pod.told_in}) says: {pod.told}"
     if pod.line:
         return f": {pod.line}"
     if pod.error:
@@ -287,8 +289,8 @@ def _cause(pod: EndedPod) -> tuple[str, str]:
         if pod.container
         else f"see its log: kubectl -n {pod.namespace} logs {pod.pod} --previous"
     )
-    if pod.path:
-        look = f"see {pod.path} on the node"
+    if pod.told_in or pod.path:
+        look = f"see {pod.told_in or pod.path} on the node"
     if _CONNTRACK.search(pod.line):
         return CONNTRACK
     socket = _SOCKET.search(pod.line)
@@ -306,6 +308,9 @@ def _proofs(cluster: Cluster, rows: Iterable[_Ending]) -> Iterator[EvidenceRef]:
         if row.host is not None and row.pod.path:
             text = row.pod.line or row.pod.error or "no line"
             yield EvidenceRef("log", row.host.host, path=row.pod.path, object=name, text=text)
+            if row.pod.told:
+                path = row.pod.told_in
+                yield EvidenceRef("log", row.host.host, path=path, object=name, text=row.pod.told)
         else:
             yield EvidenceRef(
                 "api", cluster.api_host, object=f"Pod {name}", text="CrashLoopBackOff"

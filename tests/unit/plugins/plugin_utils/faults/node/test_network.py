@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.support import network_evidence, waiting_pods
+from tests.unit.support.ended_pods import end
 
 CONTAINERD = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
@@ -273,3 +274,13 @@ def test_a_plugin_whose_image_needs_the_dns_that_needs_the_plugin(world, server,
     _verdicts, (found,) = judged(world, "KM519")
     assert ("its name server is 10.96.0.10 alone" in found.summary) is is_named
     assert ("name server outside the cluster" in found.remedy) is is_named
+
+
+@pytest.mark.parametrize(("container", "is_named"), [("aws-node", True), ("kube-proxy", False)])
+def test_a_plugin_that_ends_says_why_in_its_own_file(world, container, is_named):
+    ready(world, "False", CONTAINERD)
+    networks(world)
+    own = {"path": "/x.log", "lines": ['{"level":"error","msg":"no table nat"}'], "error": None}
+    end(world, pod=f"{container}-bcdfg", container=container, own=own)
+    _verdicts, (found,) = judged(world, "KM519")
+    assert (f"{container} ends there again and again: no table nat" in found.summary) is is_named

@@ -43,6 +43,28 @@ def test_the_last_word_of_kube_proxy(world):
     assert [proof.text for proof in found.evidence] == [SAID]
 
 
+OWN = "/var/log/aws-routed-eni/ipamd.log"
+FAILS = 'no table \\"nat\\"\\nis there'
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([f'{{"level":"error","caller":"x","msg":"{FAILS}"}}'], 'no table "nat" is there'),
+        (["2026|00012|dpif|ERR|no vport"], "2026|00012|dpif|ERR|no vport"),
+        ([], None),
+    ],
+)
+def test_what_a_program_says_in_a_file_of_its_own(world, lines, told):
+    own = {"path": OWN, "lines": lines, "error": None}
+    end(world, pod="aws-node-bcdfg", container="aws-node", line="Retrying", own=own)
+    (found,) = judged(world, "KM550")[1]
+    assert "Retrying" in found.summary
+    assert (f"its own log on the node ({OWN}) says: {told}" in found.summary) is bool(told)
+    assert ((OWN, told) in [(proof.path, proof.text) for proof in found.evidence]) is bool(told)
+    assert (OWN in found.remedy) is bool(told)
+
+
 @pytest.mark.parametrize(
     ("line", "is_file"),
     [
