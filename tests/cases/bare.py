@@ -98,6 +98,10 @@ def _forget(collectors: dict[str, Any], gone: set[str], addresses: list[str]) ->
     locks["servers"] = [
         row for row in locks["servers"] if row["address"].rpartition(":")[0] not in addresses
     ]
+    left = next((item["name"] for item in nodes["items"]), "")
+    for row in [row for server in locks["servers"] for row in server["objects"]]:
+        holder, _, identity = row["holder"].partition("_")
+        row["holder"] = f"{left if holder in gone else holder}_{identity}"
     ends = collectors["endpoints"]["data"]
     ends["addresses"] = [row for row in ends["addresses"] if not _is_at(row, addresses)]
 

@@ -142,6 +142,7 @@ MACROS: dict[str, Step] = {
     "component_unit": services.component_unit,
     "component_ended": control_plane.component_ended,
     "oom_killed": control_plane.oom_killed,
+    "probe_killed": control_plane.probe_killed,
     "component_gone": control_plane.gone,
     "api_down": control_plane.api_down,
     "system_pod": system_pods.system_pod,

@@ -20,6 +20,13 @@ from . import clock, paths
 from .cluster import Evidence
 
 REFUSED = "dial tcp {address}: connect: connection refused"
+# A kubelet from 1.20 on.
+PROBED = (
+    'I0209 21:45:30.623850    1316 kuberuntime_manager.go:707] "Message for Container of pod"'
+    ' containerName="{component}" containerStatusID={{Type:containerd ID:{id}}}'
+    ' pod="kube-system/{component}-{host}" containerMessage="Container {component} failed liveness'
+    ' probe, will be restarted"'
+)
 
 
 def component_ended(
@@ -102,6 +109,23 @@ def oom_killed(
     for process in evidence.data(host, "instances")["processes"]:
         if process["component"] == component:
             process["started_at"] = containers[-1]["started"]
+
+
+def probe_killed(
+    evidence: Evidence, host: str, component: str, restarts: int, lasted: float, ago: float
+) -> None:
+    """Let the kubelet end each start of a component's static pod, as its liveness probe fails.
+
+    lasted, ago: how long a start ran, and when the last one ended, in seconds.
+    """
+    oom_killed(evidence, host, component, restarts, lasted, ago, [])
+    data, lines = evidence.data(host, "component_restart"), []
+    for row in data["containers"]:
+        if row["state"] == "exited":
+            row["reason"] = "Error"
+            ended = f"{row['finished'] - 12:.6f} {host} kubelet[1316]: "
+            lines.append(ended + PROBED.format(host=host, **row))
+    data["kubelet"]["lines"] = lines
 
 
 def gone(evidence: Evidence, host: str, component: str) -> None:

@@ -5,19 +5,26 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     system_pods as node_collector,
 )
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import pod_errors
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    plugin_files,
+    pod_errors,
+)
 
 from . import clock
 from .cluster import BuildError, Evidence
 
 WINDOW, DAY = 600, 86400  # seconds
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 
 def system_pod(
@@ -29,10 +36,12 @@ def system_pod(
     lines: Iterable[str],
     lasted: float = 2,
     namespace: str = "kube-system",
+    own: Iterable[str] = (),
 ) -> None:
     """Let a container of such a pod be started again and again, its logs with these lines.
 
-    lasted: how long a start ran, in seconds.
+    lasted: how long a start ran, in seconds. own: lines of its program's own file on the host, as
+    of late, read by the collector itself.
     """
     begun = evidence.now - 90
     first = begun - 300 - lasted
@@ -40,9 +49,23 @@ def system_pod(
     row = {"namespace": namespace, "pod": pod, "container": container, "restart": restarts}
     row |= {"begun": begun, "written": begun + lasted, "path": f"{folder}/{restarts - 1}.log"}
     row |= {"first": first, "last": first + lasted, "lines": list(lines), "error": None}
+    row["own"] = _own_file(container, list(own), evidence.now)
     answer = evidence.data(host, "system_pods")
     answer.setdefault("pods", []).append(row)
     answer["more"] = 0
+
+
+def _own_file(container: str, lines: list[str], now: float) -> dict[str, Any] | None:
+    """Return what the collector reads of a program's own file, None where it has no lines."""
+    if not lines:
+        return None
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".log") as log:
+        log.write("".join(ISO.sub(clock.iso(now - 60)[:-1], line, 1) + "\n" for line in lines))
+        log.flush()
+        path = plugin_files.PATHS[container]
+        with mock.patch.dict(plugin_files.PATHS, {container: log.name}):
+            record: dict[str, Any] = plugin_files.errors(container, now)
+    return {**record, "path": path}
 
 
 def pod_says(

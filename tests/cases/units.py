@@ -19,7 +19,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 from . import clock
 from .cluster import Evidence
 
-PID = re.compile(r"^[\w-]+\[(\d+)\]: ")
+PID = re.compile(r"^[\w.-]+\[(\d+)\]: ")
 SUB_STATES = {"activating": "auto-restart", "failed": "failed", "inactive": "dead"}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.limits import Limits
 from ..evidence.answers.node.network import Network, Resolver
 from ..evidence.document import one_line
+from ..parsers import pflag
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
 
@@ -30,6 +31,7 @@ class HostNetwork:
     resolver: the file that its kubelet gives to pods, None where that is not known
     setting: what names that file, None where it is the kubelet's default
     problem: why the file is not known
+    cluster_dns: the name servers of the cluster's own that its kubelet gives to pods
     rp_filter_lines: path, line and text of what sets rp_filter at a boot
     """
 
@@ -37,7 +39,21 @@ class HostNetwork:
     resolver: Resolver | None = None
     setting: Setting | None = None
     problem: str = ""
+    cluster_dns: tuple[str, ...] = ()
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
+
+    @property
+    def asked_in_cluster(self) -> tuple[str, ...]:
+        """Return the name servers of the host where all of them are pods of the cluster."""
+        named = [server for item in self.answer.resolvers for server in item.nameservers]
+        servers = tuple(dict.fromkeys(server for server in named if not is_loopback(server)))
+        return servers if self.of_cluster(servers) else ()
+
+    def of_cluster(self, servers: Sequence[str]) -> bool:
+        """Tell whether servers are the cluster's DNS alone; a cache of the node is none of it."""
+        return bool(servers) and all(
+            server in self.cluster_dns and not is_link_local(server) for server in servers
+        )
 
     def has(self, name: str) -> bool:
         """Tell whether the host has this interface, or one of this kind (cali*)."""
@@ -60,7 +76,15 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
         # Only what NetworkManager may have changed is compared: a large cluster has many routes.
         answer = dataclasses.replace(answer, routes=None)
     lines = tuple(_lines(contract.answer(document, Limits)))
-    return HostNetwork(answer, resolver, setting, problem, lines[:MAX_LINES])
+    return HostNetwork(answer, resolver, setting, problem, _cluster_dns(config), lines[:MAX_LINES])
+
+
+def _cluster_dns(config: kubelet_config.KubeletConfig) -> tuple[str, ...]:
+    """Return the name servers of the cluster, which a flag replaces."""
+    flags = pflag.string_flags(config.argv, "cluster-dns")
+    if flags:
+        return tuple(server.strip() for value in flags for server in value.split(","))
+    return tuple(row.value for path, row in config.rows("clusterDNS") if len(path) == 1)
 
 
 def _lines(limits: Limits) -> Iterator[tuple[str, int, str]]:
@@ -72,7 +96,18 @@ def _lines(limits: Limits) -> Iterator[tuple[str, int, str]]:
 
 def is_loopback(address: str) -> bool:
     """Tell whether an address of a resolv.conf is the machine's own, which is the pod's there."""
+    parsed = _address(address)
+    return parsed is not None and parsed.is_loopback
+
+
+def is_link_local(address: str) -> bool:
+    """Tell whether an address is one that a program of the machine listens at, as NodeLocal DNS."""
+    parsed = _address(address)
+    return parsed is not None and parsed.is_link_local
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+        return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
-        return False
+        return None

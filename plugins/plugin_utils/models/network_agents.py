@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...module_utils.shared.kernel_modules import OPTIONS
 from ..evidence.document import one_line, shell_name
+from ..parsers.pod_start_message import DNS
 from ..parsers.release_number import parse
 from . import pod_start
 from .cluster import Cluster, Host
@@ -46,12 +47,14 @@ class FailingAgent:
     clause: what is wrong with them, as a clause
     command: what shows why
     kernel: what the kernel of the node lacks for them, as a clause; empty where that is not known
+    names: why the node finds no registry by its name, as a clause; empty where that is not known
     """
 
     waiting: Waiting
     clause: str
     command: str
     kernel: str
+    names: str = ""
 
 
 def failing(cluster: Cluster, node: str, host: Host | None) -> FailingAgent | None:
@@ -64,7 +67,10 @@ def failing(cluster: Cluster, node: str, host: Host | None) -> FailingAgent | No
     clause = row.trouble.what
     if row.trouble is ENDS:
         clause = f"its container {container or '?'} ends again and again"
-    return FailingAgent(row, f"{row.owner}: {clause}", _command(row, container), _kernel(row, host))
+    command = _command(row, container)
+    return FailingAgent(
+        row, f"{row.owner}: {clause}", command, _kernel(row, host), _names(row, host)
+    )
 
 
 def _is_agent(row: Waiting) -> bool:
@@ -100,6 +106,20 @@ def _kernel(row: Waiting, host: Host | None) -> str:
     if lacking:
         return f"the kernel {release} is built without {' and '.join(lacking)}, which Cilium needs"
     return ""
+
+
+def _names(row: Waiting, host: Host | None) -> str:
+    """Return that a host asks the cluster's DNS for names, which needs the plugin that waits."""
+    if host is None or row.trouble is None or row.trouble.kind != DNS:
+        return ""
+    servers = host.network.asked_in_cluster
+    if not servers:
+        return ""
+    shown = one_line(", ".join(servers), 200)
+    return (
+        f"its name server is {shown} alone, the cluster's own DNS, which the node does not reach"
+        " without the plugin"
+    )
 
 
 def switched_off(options: Mapping[str, str | None] | None) -> list[str]:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
 from ..evidence.answers.node.system import System
-from ..evidence.answers.node.system_pods import SystemPod, SystemPods
+from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
 from ..parsers import component_log, message_table
 from ..parsers.message_form import Reading
@@ -21,6 +22,7 @@ from ..parsers.message_form import Reading
 CURRENT_SECONDS, PAUSE_SECONDS, BOOT_SECONDS = 700.0, 1200.0, 600.0
 LIBRARY = message_table.LIBRARY
 SHOWN = 400  # characters of a line
+_MESSAGE = re.compile(r'"msg":"((?:[^"\\]|\\.)*)')  # of zap's JSON
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class EndedPod:
 
     current: whether by its logs alone it ends again and again at the time of the audit
     reading: what the line means, None where no table has it
+    told, told_in: the last error of the program's own file on the node, and its path
     """
 
     namespace: str
@@ -40,6 +43,8 @@ class EndedPod:
     line: str
     reading: Reading | None
     error: str = ""
+    told: str = ""
+    told_in: str = ""
 
 
 def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
@@ -74,7 +79,19 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
         ends(component_log.text(telling.line), SHOWN),
         telling.reading,
         one_line(row.error or "", 200),
+        *_told(row.own),
     )
+
+
+def _told(file: OwnFile | None) -> tuple[str, str]:
+    """Return the message of the last error of a program's own file, and the file."""
+    if file is None or not file.lines:
+        return "", ""
+    line = one_line(file.lines[-1], 2000)
+    message = _MESSAGE.search(line)
+    if message:
+        line = message.group(1).replace('\\"', '"').replace("\\n", " ").replace("\\t", " ")
+    return ends(" ".join(line.split()), SHOWN), one_line(file.path, 200)
 
 
 def _is_current(row: SystemPod, clock: float) -> bool:

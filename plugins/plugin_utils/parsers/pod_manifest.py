@@ -15,6 +15,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ..safe_io.yaml_nodes import first_document, get, items, text_of
 from . import pflag
 
+# PyYAML takes 1:20 for a number too, which the kubelet's reader does not.
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9]\d*)")
+
 
 class ManifestError(ValueError):
     """Error of a text that is no pod. line: 1-based, None when no single line is at fault."""
@@ -122,7 +125,7 @@ def parse(text: str) -> Manifest:
     """Parse a static pod manifest; only the first YAML document counts, as for the kubelet.
 
     Raises ManifestError when the kubelet would drop it: broken YAML, not a mapping, no kind Pod, no
-    containers.
+    containers, a word of a command that is no text.
     """
     return read(compose(text))
 
@@ -179,15 +182,18 @@ def parseable(text: str, masked: Iterable[Sequence[int]]) -> str:
 def _container(node: Node, volumes: Mapping[str, Node]) -> Container:
     arguments = tuple(
         Argument(
-            text_of(item), item.start_mark.line + 1, item.start_mark.index, item.end_mark.index
+            _text(item, f"an item of {key}"),
+            item.start_mark.line + 1,
+            item.start_mark.index,
+            item.end_mark.index,
         )
         for key in ("command", "args")
         for item in items(get(node, key))
     )
-    env = {
-        text_of(get(entry, "name")): text_of(get(entry, "value"))
-        for entry in items(get(node, "env"))
-    }
+    env = {}
+    for entry in items(get(node, "env")):
+        name = text_of(get(entry, "name"))
+        env[name] = _text(get(entry, "value"), f"the value of {name} in env")
     return Container(
         text_of(get(node, "name")),
         text_of(get(node, "image")),
@@ -197,6 +203,29 @@ def _container(node: Node, volumes: Mapping[str, Node]) -> Container:
         text_of(get(node, "resources", "limits", "memory")),
         tuple(_mount(mount, volumes) for mount in items(get(node, "volumeMounts"))),
     )
+
+
+def _text(node: Node | None, place: str) -> str:
+    """Return the text of a node. Raises ManifestError where YAML reads something else there.
+
+    The kubelet decodes JSON into strings, and drops a manifest with anything else but null.
+    """
+    wrong = None
+    if isinstance(node, MappingNode):
+        wrong = "a map: a colon at its end, or before a space, needs quotes"
+    elif isinstance(node, SequenceNode):
+        wrong = "a list: a text that begins with a bracket needs quotes"
+    elif node is not None and _is_other(node):
+        wrong = "a number or a truth value: it needs quotes"
+    if node is not None and wrong is not None:
+        raise ManifestError(f"{place} is {wrong}", node.start_mark.line + 1)
+    return text_of(node)
+
+
+def _is_other(node: Node) -> bool:
+    """Tell whether a scalar is a number or a truth value for every reader of YAML."""
+    tag = node.tag.rpartition(":")[2]
+    return (tag == "int" and _DECIMAL.fullmatch(node.value) is not None) or tag == "bool"
 
 
 def _mount(node: Node, volumes: Mapping[str, Node]) -> Mount:

@@ -54,6 +54,7 @@ OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
     "mount_failed",
 )
 BUS, SHIM, RUNTIME_TYPE = "bus_lost", "shim_newer", "runtime_type"
+MOUNT_BUSY = "mount_busy"
 SECURITY, IMAGE_NAME, NEVER_PULL, COMMAND, UNREGISTERED, RUNTIME_CLASS, LOW_LIMIT = (
     "security_context",
     "image_name",
@@ -88,6 +89,7 @@ OF_ONE = frozenset(
         SERVER_ERROR,
         TIMEOUT,
         MOUNT,
+        MOUNT_BUSY,
         MOUNT_SERVER,
         MOUNT_TIMEOUT,
         MULTI_ATTACH,
@@ -479,6 +481,18 @@ _MOUNT = _table(
         r"stale file handle|transport endpoint is not connected",
         "the server of a network file system does not answer that node",
         "see the way from that node to the server that the message names, and dead mounts (KM607)",
+    ),
+    (
+        MOUNT_BUSY,
+        NODE,
+        # util-linux; longhorn#1210, kubevirt/csi-driver#146
+        r"already mounted or mount point busy",
+        "the device of a volume is in use on that node: multipathd has taken it, or it is mounted"
+        " elsewhere",
+        "on that node lsblk -o NAME,TYPE,VENDOR,MOUNTPOINT of the device: where an mpath is below"
+        " it, exclude the driver's devices in /etc/multipath.conf (blacklist { device { vendor"
+        ' "VENDOR" } }), systemctl restart multipathd, and multipath -f that map; else findmnt'
+        " shows where it is mounted",
     ),
     (
         MOUNT_TIMEOUT,

@@ -709,6 +709,15 @@ CASES = [
     ),
     (
         fatal(
+            "failed to run Kubelet: failed to get the kubelet's cgroup: cpu and memory cgroup"
+            " hierarchy not unified.  cpu: /, memory: /system.slice/kubelet.service"
+        ),
+        255,
+        "unit_cgroups",
+        "cpu: /, memory: /system.slice/kubelet.service",
+    ),
+    (
+        fatal(
             "Failed to start ContainerManager failed to build map of initial containers from"
             " runtime: no PodsandBox found with Id '0f6a2d9b'"
         ),

@@ -11,7 +11,7 @@ no API is asked. Static pods of the control plane are those of component_end.
 import os
 import time
 
-from ...logs import pod_errors, repeated_lines
+from ...logs import plugin_files, pod_errors, repeated_lines
 from ...shared import system_namespaces
 from ...system import files
 from ..base import Absent, Denied
@@ -31,12 +31,13 @@ def collect(context):
     """Return {pods, more, running, unread} of containers of the cluster's own pods.
 
     pods are those that were started often, and of late. A row is {namespace, pod,
-    container, restart, begun, written, path, first, last, lines, error}.
+    container, restart, begun, written, path, first, last, lines, error, own}.
 
     restart: how many starts the container had before its newest log; begun, written: when that log
     begins and when it was written to. path, first, last, lines: of the log of the start before it,
-    or of the newest where only that is left; times are seconds since the epoch. more: how many
-    are left out whose start is so young that they may end again and again.
+    or of the newest where only that is left; times are seconds since the epoch. own: the errors of
+    the file in which its program logs, see plugin_files, or None. more: how many are left out whose
+    start is so young that they may end again and again.
 
     running are those that say an error again and again, and device plugins. A row is {namespace,
     pod, container, path, told} with what pod_errors.read returns; told: what a device plugin
@@ -55,7 +56,7 @@ def collect(context):
     logs.sort(key=_begun, reverse=True)
     written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
     return {
-        "pods": [_row(*log) for log in logs[:MAX_LOGS]],
+        "pods": [_row(now, *log) for log in logs[:MAX_LOGS]],
         "more": sum(_may_end(now, log) for log in logs[MAX_LOGS:]),
         "running": list(filter(_says, (_running(now, *log) for log in written[:MAX_RUNNING]))),
         "unread": max(0, len(written) - MAX_RUNNING),
@@ -136,7 +137,7 @@ def _is_static(uid):
     return len(uid) == 32 and "-" not in uid
 
 
-def _row(written, number, namespace, pod, folder):
+def _row(now, written, number, namespace, pod, folder):
     newest = os.path.join(folder, f"{number}.log")
     former = os.path.join(folder, f"{number - 1}.log")
     row = {
@@ -151,6 +152,7 @@ def _row(written, number, namespace, pod, folder):
         "last": None,
         "lines": [],
         "error": None,
+        "own": plugin_files.errors(os.path.basename(folder), now),
     }
     try:
         row["begun"] = component_end.ends(*component_end.read(newest))[0]

@@ -124,6 +124,15 @@ _KNOWN = {
             " unmount those"
         ),
     ),
+    exit_cause.UNIT_CGROUPS: (
+        "its unit has one cgroup for cpu and another for memory ({what}), because systemd accounts"
+        " only one of them (CPUAccounting=, MemoryAccounting=)",
+        (
+            "write [Service], CPUAccounting=true and MemoryAccounting=true into"
+            " /etc/systemd/system/kubelet.service.d/11-cgroups.conf (of another unit: the folder of"
+            " its name), then systemctl daemon-reload and a restart of the unit"
+        ),
+    ),
     exit_cause.CONTROLLER: (
         "the cgroup controller {what} is not mounted: the kernel does not have it, or it is"
         " switched off",

@@ -142,6 +142,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
             "; a runtime watches the folder that was there at its start: where that was removed"
             " and made again (kubeadm reset), systemctl restart of the runtime loads it"
         )
+    folder += _ended(cluster, view)
     agent = network_agents.failing(cluster, view.name, view.host)
     if agent is not None:
         folder += f"; {agent.clause}"
@@ -152,6 +153,14 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         if agent.kernel:
             folder += f"; {agent.kernel}"
             remedy = f"boot a kernel that has what the plugin needs; {remedy}"
+        if agent.names:
+            folder += f"; {agent.names}"
+            remedy = (
+                "give the node a name server outside the cluster (resolvectl dns INTERFACE ADDRESS"
+                " at once; DNS= of /etc/systemd/resolved.conf or /etc/resolv.conf to keep it;"
+                " Kubespray: upstream_dns_servers, or enable_nodelocaldns); then the image is"
+                f" pulled; {remedy}"
+            )
     text = f"{one_line(ready.reason, 80)}: {ends(ready.message, 400)}"
     return Detection(
         f"the node is NotReady{wording.since(ready.since)} because it has no network for"
@@ -166,6 +175,15 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
             *_unmade(cluster),
         ),
     )
+
+
+def _ended(cluster: Cluster, view: NodeView) -> str:
+    """Return what the plugin's pod that ends again and again on a node says of why, as a clause."""
+    pods = system_pods.endings(cluster, "network", view.name)
+    pod = next((pod for pod in pods if pod.told), None)
+    if pod is None:
+        return ""
+    return f"; {system_pods.workload(pod)} ends there again and again: {pod.told}"
 
 
 def _unmade(cluster: Cluster) -> tuple[str, ...]:

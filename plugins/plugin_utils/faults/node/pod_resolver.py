@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.answers.node.network import Resolver
@@ -121,7 +121,7 @@ def _detection(
 def _advice(host: Host, resolver: Resolver, severity: str | None) -> str:
     if severity == "info":
         return f"leave at most {NAMESERVERS} name servers in {one_line(resolver.path, 200)}"
-    better = next((item.path for item in _usable(host.network.answer.resolvers)), None)
+    better = next((item.path for item in _usable(host.network)), None)
     if better is None:
         return (
             "write the real name servers into a file, name it as resolvConf in the kubelet's"
@@ -136,9 +136,12 @@ def _advice(host: Host, resolver: Resolver, severity: str | None) -> str:
     )
 
 
-def _usable(resolvers: Sequence[Resolver]) -> Iterator[Resolver]:
-    for resolver in resolvers:
+def _usable(network: model.HostNetwork) -> Iterator[Resolver]:
+    """Yield the files whose name servers pods reach; the cluster's own DNS would ask itself."""
+    for resolver in network.answer.resolvers:
         servers = resolver.nameservers
+        if network.of_cluster(servers):
+            continue
         if servers and not any(model.is_loopback(server) for server in servers):
             yield resolver
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...evidence.answers.cluster.nodes import Nodes
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.moments import moment
@@ -44,6 +44,13 @@ _OTHERS = re.compile(
     r"|TLS handshake error|NXDOMAIN|http: Handler timeout|client disconnected|broken pipe"
 )
 _DIGITS = re.compile(r"[0-9]+")
+# A balancer of the node's agent, in front of the API servers, listens at such an address.
+_AT_BALANCER = re.compile(r"dial tcp 127\.\S{1,20}: connect: connection refused")
+BALANCER = (
+    "a program of the node listens there for the API (the agent of RKE2 or k3s, nginx-proxy of"
+    " Kubespray): where it runs, it may have another port since its restart, which the pod has not"
+    " read: kubectl -n {0} delete pod {1}"
+)
 
 
 @dataclass(frozen=True)
@@ -183,7 +190,11 @@ def _count(pod: PodError) -> str:
 
 def _advice(pod: PodError) -> str:
     look = f"see {pod.path} on the node, and correct what that line names"
-    return "; ".join(filter(None, (pod.advice, look)))
+    balancer = ""
+    if system_pods.role(pod) == "kube-proxy" and _AT_BALANCER.search(pod.message):
+        names = shell_name(pod.namespace, "NAMESPACE"), shell_name(pod.pod, "POD")
+        balancer = BALANCER.format(*names)
+    return "; ".join(filter(None, (balancer, pod.advice, look)))
 
 
 def _proof(row: _Saying, text: str) -> EvidenceRef:

@@ -72,6 +72,16 @@ CONNTRACK = (
 )
 
 
+# A process that is killed leaves the file of its socket behind, which a next one cannot bind.
+_SOCKET = re.compile(r"listen unix (/[A-Za-z0-9_./@-]{1,200}): bind: address already in use")
+SOCKET = (
+    ": a file is at the place of its socket already, which a run before left when it was killed,"
+    " unless another process listens there",
+    "ss -lxp on the node shows whether a process listens at {0}; where none does, remove the file"
+    " (rm {0}), and the next start makes it again",
+)
+
+
 @dataclass(frozen=True)
 class _Ending:
     """One container that ends again and again on one node.
@@ -268,6 +278,8 @@ def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | N
 
 
 def _said(pod: EndedPod) -> str:
+    if pod.told:
+        return f": {pod.line}; its own log on the node ({pod.told_in}) says: {pod.told}"
     if pod.line:
         return f": {pod.line}"
     if pod.error:
@@ -284,10 +296,13 @@ def _cause(pod: EndedPod) -> tuple[str, str]:
         if pod.container
         else f"see its log: kubectl -n {pod.namespace} logs {pod.pod} --previous"
     )
-    if pod.path:
-        look = f"see {pod.path} on the node"
+    if pod.told_in or pod.path:
+        look = f"see {pod.told_in or pod.path} on the node"
     if _CONNTRACK.search(pod.line):
         return CONNTRACK
+    socket = _SOCKET.search(pod.line)
+    if socket:
+        return SOCKET[0], f"{SOCKET[1].format(socket.group(1))}; {look}"
     if pod.reading is None:
         return "", f"{look}; correct what its last line names"
     meaning = message_class.CLASSES[pod.reading.meaning]
@@ -300,6 +315,9 @@ def _proofs(cluster: Cluster, rows: Iterable[_Ending]) -> Iterator[EvidenceRef]:
         if row.host is not None and row.pod.path:
             text = row.pod.line or row.pod.error or "no line"
             yield EvidenceRef("log", row.host.host, path=row.pod.path, object=name, text=text)
+            if row.pod.told:
+                path = row.pod.told_in
+                yield EvidenceRef("log", row.host.host, path=path, object=name, text=row.pod.told)
         else:
             yield EvidenceRef(
                 "api", cluster.api_host, object=f"Pod {name}", text="CrashLoopBackOff"

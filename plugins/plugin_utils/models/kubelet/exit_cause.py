@@ -62,6 +62,7 @@ RUNTIME, INOTIFY, LIMITS, PORT_IN_USE, NODE_NAME = (
 DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable", "unknown"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 CONTROLLER, ORPHAN, KERNEL_FILE = "controller", "orphan", "kernel_file"
+UNIT_CGROUPS = "unit_cgroups"
 SUPERVISOR = "supervisor"  # the configuration of k3s or RKE2, which runs the kubelet
 # Causes that the table tells: its classes, where no cause above is one of them.
 CREDENTIAL, API, DEVICE, DISK, PORT, KERNEL = (
@@ -256,6 +257,13 @@ _TEXTS = tuple(
         ),
         # k/k#98218, up to 1.23: the static CPU manager makes a list of the runtime's containers
         (ORPHAN, r"no PodsandBox found with Id '(?P<w>[\w.-]{1,80})'", "sandbox {w}"),
+        # cri-o#2632, microk8s#519: 1.14 to 1.18; systemd accounts only one of them for the unit
+        (
+            UNIT_CGROUPS,
+            r"cpu and memory cgroup hierarchy not unified\. +cpu: (?P<w>[\w./:@-]{1,200}), memory:"
+            r" (?P<v>[\w./:@-]{1,200})",
+            "cpu: {w}, memory: {v}",
+        ),
         # k/k#61937, k/k#96701: the errno is of the cgroup file system, and no disk is full
         (
             CGROUP,

@@ -11,8 +11,20 @@ from .repeated_errors import RepeatedError
 
 
 @dataclass(frozen=True)
+class OwnFile:
+    """The last errors in a file of the host in which the program of a container logs."""
+
+    path: str = ""
+    lines: tuple[str, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class SystemPod:
-    """A container of the cluster's own pods that was started again and again."""
+    """A container of the cluster's own pods that was started again and again.
+
+    own: None where the program has no such file, or an older release collected
+    """
 
     namespace: str = ""
     pod: str = ""
@@ -25,6 +37,7 @@ class SystemPod:
     last: float | None = None
     lines: tuple[str, ...] = ()
     error: str | None = None
+    own: OwnFile | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,27 @@ def test_addresses_of_loopback(address, own):
 
 
 @pytest.mark.parametrize(
+    ("servers", "argv", "asked"),
+    [
+        (["10.96.0.10"], ["--cluster-dns=10.96.0.10"], ("10.96.0.10",)),
+        (["127.0.0.53"], ["--cluster-dns=10.96.0.10"], ()),
+        (["10.96.0.10", "192.0.2.53"], ["--cluster-dns=10.96.0.10"], ()),
+        (["192.0.2.53"], ["--cluster-dns=10.96.0.10"], ()),
+        (["169.254.25.10"], ["--cluster-dns=169.254.25.10"], ()),
+        (["10.96.0.10"], [], ()),
+        ([], ["--cluster-dns=10.96.0.10"], ()),
+    ],
+)
+def test_a_host_that_asks_the_cluster_alone_for_names(world, servers, argv, asked):
+    network_evidence.network(world)["resolvers"] = [
+        {"path": "/etc/resolv.conf", "nameservers": ["127.0.0.53"], "search": []},
+        {"path": "/run/x", "nameservers": servers, "search": []},
+    ]
+    world.data("w1", "kubelet")["argv"] = ["kubelet", *argv]
+    assert host_network.extract(world.documents["w1"]).asked_in_cluster == asked
+
+
+@pytest.mark.parametrize(
     ("argv", "path"),
     [(["kubelet"], "/etc/resolv.conf"), (["kubelet", "--resolv-conf=/run/x"], "/run/x")],
 )

@@ -88,6 +88,29 @@ def test_what_the_kubelet_drops(text, problem, line):
         assert caught.value.line == line
 
 
+@pytest.mark.parametrize(
+    ("listed", "problem"),
+    [
+        ("    command:\n    - kube-apiserver\n    - --oidc-groups-prefix=oidc:\n", "a colon"),
+        ("    args:\n    - --feature: true\n", "an item of args is a map"),
+        ("    args:\n    - [a]\n", "a list"),
+        ("    args:\n    - 5\n", "a number"),
+        ("    args:\n    - true\n", "a truth value"),
+        ("    env:\n    - {name: L, value: 2}\n", "the value of L in env"),
+    ],
+)
+def test_a_word_that_is_no_text_for_yaml_is_refused_with_its_line(listed, problem):
+    with pytest.raises(pod_manifest.ManifestError, match="needs quotes") as caught:
+        pod_manifest.parse(POD + listed)
+    assert problem in caught.value.problem
+    assert caught.value.line == (POD + listed).count("\n")
+
+
+@pytest.mark.parametrize("word", ["'5'", '"oidc:"', "1:20", "a:b", "~", "0x10", "2024-01-01"])
+def test_a_word_that_the_kubelet_may_take_for_text_is_kept(word):
+    assert pod_manifest.parse(POD + f"    command:\n    - a\n    - {word}\n").containers
+
+
 def test_aliases_that_explode_are_refused():
     levels = "".join(
         f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9) if n else 'x, x, x, x, x, x, x, x, x'}]\n"

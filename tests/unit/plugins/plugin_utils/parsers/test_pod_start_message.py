@@ -407,6 +407,13 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         ),
         (
             "FailedMount",
+            MOUNTING + "mount failed: exit status 32 Output: mount: /var/lib/kubelet/pods/p/mount:"
+            " /dev/sda already mounted or mount point busy.",
+            message.MOUNT_BUSY,
+            message.NODE,
+        ),
+        (
+            "FailedMount",
             "Unable to attach or mount volumes: unmounted volumes=[data], unattached"
             " volumes=[data]: timed out waiting for the condition",
             message.MOUNT_TIMEOUT,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.support import network_evidence, waiting_pods
+from tests.unit.support.ended_pods import end
 
 CONTAINERD = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
@@ -250,3 +251,36 @@ def test_the_pod_of_the_plugin_that_does_not_stay_up(world, owner, kernel, optio
     assert ("Cilium needs" in found.summary) is (len(words) == 2 or "without" in "".join(words))
     if words:
         assert "-c mount-cgroup --previous" in found.remedy or "without" in words[0]
+
+
+@pytest.mark.parametrize(
+    ("server", "said", "is_named"),
+    [
+        ("10.96.0.10", "lookup quay.io on 127.0.0.53:53: server misbehaving", True),
+        ("192.0.2.53", "lookup quay.io on 127.0.0.53:53: server misbehaving", False),
+        ("10.96.0.10", "manifest unknown", False),
+    ],
+)
+def test_a_plugin_whose_image_needs_the_dns_that_needs_the_plugin(world, server, said, is_named):
+    ready(world, "False", CONTAINERD)
+    networks(world)
+    network_evidence.network(world)["resolvers"] = [
+        {"path": "/etc/resolv.conf", "nameservers": [server], "search": []}
+    ]
+    world.data("w1", "kubelet")["argv"] = ["kubelet", "--cluster-dns=10.96.0.10"]
+    event = ("Failed", f'Failed to pull image "quay.io/calico/node": {said}')
+    owner = "DaemonSet/calico-node"
+    waiting_pods.wait(world, "w1", owner, 1, "Init:ImagePullBackOff", event=event)
+    _verdicts, (found,) = judged(world, "KM519")
+    assert ("its name server is 10.96.0.10 alone" in found.summary) is is_named
+    assert ("name server outside the cluster" in found.remedy) is is_named
+
+
+@pytest.mark.parametrize(("container", "is_named"), [("aws-node", True), ("kube-proxy", False)])
+def test_a_plugin_that_ends_says_why_in_its_own_file(world, container, is_named):
+    ready(world, "False", CONTAINERD)
+    networks(world)
+    own = {"path": "/x.log", "lines": ['{"level":"error","msg":"no table nat"}'], "error": None}
+    end(world, pod=f"{container}-bcdfg", container=container, own=own)
+    _verdicts, (found,) = judged(world, "KM519")
+    assert (f"{container} ends there again and again: no table nat" in found.summary) is is_named

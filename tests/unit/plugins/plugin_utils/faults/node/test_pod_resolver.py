@@ -53,6 +53,14 @@ def test_the_stub_of_systemd_resolved_names_the_file_beside_it(answered):
     assert "resolvConf: /run/systemd/resolve/resolv.conf" in found.remedy
 
 
+def test_a_file_that_names_the_cluster_s_own_dns_is_no_better_one(answered):
+    answered.data("w1", "network")["resolvers"] = [STUB, {**REAL, "nameservers": ["10.96.0.10"]}]
+    answered.data("w1", "kubelet")["argv"] = ["kubelet", "--cluster-dns=10.96.0.10"]
+    _verdict, (found,) = judged(answered)
+    assert REAL["path"] not in found.remedy
+    assert "write the real name servers into a file" in found.remedy
+
+
 def test_a_kubelet_that_is_told_the_other_file(answered):
     answered.data("w1", "network")["resolvers"] = [STUB, REAL]
     answered.data("w1", "kubelet")["argv"] = ["kubelet", f"--resolv-conf={REAL['path']}"]

@@ -48,6 +48,17 @@ def test_a_module_that_kube_proxy_cannot_load(world):
     assert "/etc/modules-load.d" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("address", "is_named"), [("127.0.0.1:38031", True), ("10.96.0.1:443", False)]
+)
+def test_a_balancer_of_the_node_that_kube_proxy_does_not_reach(world, address, is_named):
+    line = f"E1206 20:01:26.9 1 r.go:1] Failed to list *v1.Service: Get https://{address}/api: dial"
+    line += f" tcp {address}: connect: connection refused"
+    say(world, line, pod="kube-proxy-bcdfg", container="kube-proxy", count=20)
+    (found,) = judged(world, "KM560")[1]
+    assert ("kubectl -n kube-system delete pod kube-proxy-bcdfg" in found.remedy) is is_named
+
+
 def test_a_server_that_a_resolver_does_not_reach(world):
     say(world, TIMEOUT, pod="coredns-7c4d5b6f8d-bcdfg", container="coredns", count=9, minutes=5)
     (found,) = judged(world, "KM560")[1]

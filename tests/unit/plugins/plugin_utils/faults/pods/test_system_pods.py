@@ -43,6 +43,43 @@ def test_the_last_word_of_kube_proxy(world):
     assert [proof.text for proof in found.evidence] == [SAID]
 
 
+OWN = "/var/log/aws-routed-eni/ipamd.log"
+FAILS = 'no table \\"nat\\"\\nis there'
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([f'{{"level":"error","caller":"x","msg":"{FAILS}"}}'], 'no table "nat" is there'),
+        (["2026|00012|dpif|ERR|no vport"], "2026|00012|dpif|ERR|no vport"),
+        ([], None),
+    ],
+)
+def test_what_a_program_says_in_a_file_of_its_own(world, lines, told):
+    own = {"path": OWN, "lines": lines, "error": None}
+    end(world, pod="aws-node-bcdfg", container="aws-node", line="Retrying", own=own)
+    (found,) = judged(world, "KM550")[1]
+    assert "Retrying" in found.summary
+    assert (f"its own log on the node ({OWN}) says: {told}" in found.summary) is bool(told)
+    assert ((OWN, told) in [(proof.path, proof.text) for proof in found.evidence]) is bool(told)
+    assert (OWN in found.remedy) is bool(told)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_file"),
+    [
+        ("F1124 main.go:85] listen unix /var/run/kms/socket.sock: bind: address already in use", 1),
+        ("F1124 main.go:85] listen unix @kms: bind: address already in use", 0),
+        ("F1124 main.go:85] listen tcp :8080: bind: address already in use", 0),
+    ],
+)
+def test_a_socket_file_that_a_killed_run_left(world, line, is_file):
+    end(world, line=line)
+    (found,) = judged(world, "KM550")[1]
+    assert ("a file is at the place of its socket" in found.summary) is bool(is_file)
+    assert ("rm /var/run/kms/socket.sock" in found.remedy) is bool(is_file)
+
+
 def test_a_limit_of_connections_that_a_container_may_not_write(world):
     end(world, line=LIMIT)
     (found,) = judged(world, "KM550")[1]
