@@ -24,6 +24,8 @@ from tests.lab.incidents import scheduler_config_file
 from tests.lab.support.repairing import NEW, OLD, RELEASES, codes, own, possible
 from tests.lab.support.static_pod import API_SERVER, SCHEDULER, manifest, set_flag, wait_flag
 
+# Of every release: a budget that lets no pod go.
+BUDGET = {("KM728", "default/alone", None): {"default/alone"}}
 KUBELET_CONFIG, KUBELET_FLAGS = "/var/lib/kubelet/config.yaml", "/etc/default/kubelet"
 CHECKPOINTS = "/var/lib/kubelet/checkpoints"
 
@@ -106,6 +108,38 @@ def cluster(request):
         yield found
 
 
+def of_workloads(cluster) -> None:
+    """Run one pod that its budget keeps for good, and two of which one may go."""
+    version = "v1beta1" if cluster.k8s == OLD else "v1"
+    work = {"name": "work", "image": cluster.state["pause"], "imagePullPolicy": "Never"}
+    items = []
+    for name, replicas in (("alone", 1), ("pair", 2)):
+        labels = {"app": name}
+        pod = {"metadata": {"labels": labels}, "spec": {"containers": [work]}}
+        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod}
+        budget = {"minAvailable": 1, "selector": {"matchLabels": labels}}
+        rows = (
+            ("apps/v1", "Deployment", spec),
+            (f"policy/{version}", "PodDisruptionBudget", budget),
+        )
+        items += [
+            {"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": content}
+            for group, kind, content in rows
+        ]
+    listed = {"apiVersion": "v1", "kind": "List", "items": items}
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(listed))
+
+
+def wait_counted(cluster) -> None:
+    """Wait until all pods run and the budgets have counted them."""
+    path = "jsonpath={.items[*].status.currentHealthy}"
+    cluster.wait(
+        lambda: cluster.kubectl("get", "pdb", "-o", path).stdout.split() == [b"1", b"2"],
+        120,
+        "the budgets to count their pods",
+    )
+
+
 def of_kubelet(cluster, planted: Planted) -> None:
     """Give the kubelet of w1 a flag and feature gates, and wait until it runs with them."""
     settings = yaml.safe_load(cluster.read("w1", KUBELET_CONFIG))
@@ -177,15 +211,17 @@ def test_what_the_next_release_refuses_is_named_and_nothing_else(cluster, play):
     done, report = play(name="before_upgrade")
     assert (done.returncode, codes(report)) == (0, set()), done.stdout[-4000:]
 
+    of_workloads(cluster)
     of_kubelet(cluster, planted)
     of_manifests(cluster, planted)
     of_record(cluster, planted)
+    wait_counted(cluster)
     done, report = play("-e", "kubemend_fail_on=critical", name="before_upgrade")
-    agree(report, {**planted.found, **planted.in_record})
+    agree(report, {**BUDGET, **planted.found, **planted.in_record})
     assert (done.returncode, report["steps"]) == (2, [])
 
     # Another installer than kubeadm leaves the manifests as they are.
     cluster.kubectl("-n", "kube-system", "delete", "configmap", "kubeadm-config")
     done, report = play("-e", "kubemend_fail_on=critical", name="before_upgrade")
-    agree(report, {**planted.found, **planted.in_manifests})
+    agree(report, {**BUDGET, **planted.found, **planted.in_manifests})
     assert (done.returncode, report["steps"]) == (2, [])
