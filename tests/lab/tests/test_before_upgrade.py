@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 import pytest
 import yaml
 
-from tests.lab.cluster import kubeadm
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.incidents import scheduler_config_file
 from tests.lab.support.repairing import NEW, OLD, RELEASES, codes, own, possible
@@ -173,22 +172,24 @@ def of_manifests(cluster, planted: Planted) -> None:
         cluster.wait_healthy()
 
 
+def as_maps(settings: dict) -> None:
+    """Turn the lists of extraArgs into the maps of v1beta3."""
+    if "extraArgs" in settings:
+        settings["extraArgs"] = {row["name"]: row["value"] for row in settings["extraArgs"]}
+    for part in settings.values():
+        if isinstance(part, dict) and part is not settings.get("extraArgs"):
+            as_maps(part)
+
+
 def of_record(cluster, planted: Planted) -> None:
     """Give kubeadm's record the flags of the API server; in NEW also an older version of itself."""
     where = ("-n", "kube-system", "configmap", "kubeadm-config")
     record = cluster.kubectl("get", *where, "-o", "json").stdout
     settings = yaml.safe_load(json.loads(record)["data"]["ClusterConfiguration"])
-    if cluster.k8s == OLD:
-        settings.setdefault("apiServer", {})["extraArgs"] = kubeadm.args(OLD, planted.server)
-    else:
-        # v1beta3 has maps in place of lists.
+    if cluster.k8s != OLD:
         settings["apiVersion"] = "kubeadm.k8s.io/v1beta3"
-        for section in (settings, settings["etcd"]):
-            for part in section.values():
-                if isinstance(part, dict) and "extraArgs" in part:
-                    rows = part["extraArgs"]
-                    part["extraArgs"] = {row["name"]: row["value"] for row in rows}
-        settings.setdefault("apiServer", {})["extraArgs"] = planted.server
+        as_maps(settings)
+    settings.setdefault("apiServer", {})["extraArgs"] = planted.server
     patch = json.dumps({"data": {"ClusterConfiguration": yaml.safe_dump(settings)}})
     cluster.kubectl("patch", *where, "--type=merge", "-p", patch)
 

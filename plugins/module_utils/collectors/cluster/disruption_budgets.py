@@ -13,7 +13,6 @@ VERSIONS = ("v1", "v1beta1")  # the latter up to 1.20
 MAX_BUDGETS, MAX_KEPT, MAX_PODS, MAX_NAMED, MAX_TEXT, MAX_MESSAGE = 2000, 30, 500, 5, 253, 200
 MIRROR = "kubernetes.io/config.mirror"
 ALWAYS = "AlwaysAllow"
-OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
 def collect(api):
@@ -62,14 +61,13 @@ def _row(api, item):
         "fresh": _is_fresh(item),
         "failure": _failure(status),
         "kept": len(pods),
-        "pods": [
-            {
-                "name": _text((pod.get("metadata") or {}).get("name")),
-                "node": _text((pod.get("spec") or {}).get("nodeName")),
-            }
-            for pod in pods[:MAX_NAMED]
-        ],
+        "pods": [_named(pod) for pod in pods[:MAX_NAMED]],
     }
+
+
+def _named(pod):
+    meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+    return {"name": _text(meta.get("name")), "node": _text(spec.get("nodeName"))}
 
 
 def _failure(status):
@@ -105,8 +103,7 @@ def _is_evicted(pod):
 
 def _may_go(pod, item):
     """Return whether the API server evicts a pod that is not ready, whatever the budget allows."""
-    conditions = dicts((pod.get("status") or {}).get("conditions"))
-    if any(row.get("type") == "Ready" and row.get("status") == "True" for row in conditions):
+    if _is_ready(pod):
         return False
     if (item.get("spec") or {}).get("unhealthyPodEvictionPolicy") == ALWAYS:
         return True
@@ -115,18 +112,28 @@ def _may_go(pod, item):
     return _is_fresh(item) and 0 < desired <= (_count(status.get("currentHealthy")) or 0)
 
 
+def _is_ready(pod):
+    conditions = dicts((pod.get("status") or {}).get("conditions"))
+    return any(row.get("type") == "Ready" and row.get("status") == "True" for row in conditions)
+
+
 def selector_of(selector):
     """Return a selector of an object as the query of a list; None where it selects nothing."""
     if not isinstance(selector, dict):
         return None
-    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
-    for row in dicts(selector.get("matchExpressions")):
-        operator, values = row.get("operator"), row.get("values") or []
-        if operator in OPERATORS:
-            parts.append(f"{row.get('key')} {OPERATORS[operator]} ({','.join(map(str, values))})")
-        elif operator in ("Exists", "DoesNotExist"):
-            parts.append(("!" if operator == "DoesNotExist" else "") + str(row.get("key")))
-    return ",".join(parts)
+    labels = sorted((selector.get("matchLabels") or {}).items())
+    parts = [f"{key}={value}" for key, value in labels]
+    return ",".join(parts + [_requirement(row) for row in dicts(selector.get("matchExpressions"))])
+
+
+def _requirement(row):
+    key, operator = row.get("key"), row.get("operator")
+    if operator == "Exists":
+        return str(key)
+    if operator == "DoesNotExist":
+        return f"!{key}"
+    values = ",".join(str(value) for value in row.get("values") or [])
+    return f"{key} {str(operator).lower()} ({values})"
 
 
 def _count(value):
