@@ -38,7 +38,11 @@ def _budgets(api):
 def _is_tight(item):
     """Return whether a budget allows no eviction, or does not say yet."""
     status = item.get("status") or {}
-    return not _is_fresh(item) or (_count(status.get("disruptionsAllowed")) or 0) < 1
+    if not _is_fresh(item) or _failure(status):
+        return True
+    if status.get("expectedPods") == 0:
+        return False  # an empty selector takes no pod in v1beta1, and all in v1
+    return (_count(status.get("disruptionsAllowed")) or 0) < 1
 
 
 def _is_fresh(item):

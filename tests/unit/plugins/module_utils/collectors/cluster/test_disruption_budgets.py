@@ -88,6 +88,10 @@ def test_pods_that_no_budget_keeps(kept):
     assert len(found(budget(), pods=[kept, pod()])) == 1
 
 
+def test_a_budget_that_no_pod_counts_for():
+    assert found(budget(selector={"matchLabels": {}}, expectedPods=0, desiredHealthy=0)) == []
+
+
 @pytest.mark.parametrize(
     ("policy", "healthy", "generation", "rows"),
     [(None, 0, 1, 1), ("AlwaysAllow", 0, 1, 0), ("IfHealthyBudget", 1, 1, 0), (None, 1, 2, 1)],
