@@ -20,7 +20,7 @@ import yaml
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.incidents import scheduler_config_file
-from tests.lab.support.repairing import NEW, OLD, RELEASES, codes, own, possible
+from tests.lab.support.repairing import NEW, OLD, RELEASES, UNDRAWN, codes, own, possible
 from tests.lab.support.static_pod import API_SERVER, SCHEDULER, manifest, set_flag, wait_flag
 
 # Of every release: a budget that lets no pod go.
@@ -207,6 +207,7 @@ def agree(report, expected: dict[tuple, set]) -> None:
         assert all(any(name in clause for clause in clauses) for name in names), found[key]
 
 
+@UNDRAWN
 def test_what_the_next_release_refuses_is_named_and_nothing_else(cluster, play):
     planted = PLANTED[cluster.k8s]
     done, report = play(name="before_upgrade")
