@@ -61,6 +61,7 @@ options:
       - webhooks
       - api_services
       - unmade
+      - disruption_budgets
   deep:
     description:
       - Reads also what takes a list of all pods, V(pod_states) and V(pinnable).

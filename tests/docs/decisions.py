@@ -300,6 +300,7 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         ("The last upgrade with kubeadm changed flags of the control plane.", ("KM110",)),
         ("Certificates end before or soon after the upgrade.", ("KM120", "KM121", "KM507")),
         ("The last upgrade was not finished.", ("KM726",)),
+        ("`kubectl drain` waits for pods that do not go, during the upgrade.", ("KM728",)),
     ),
     "etcd_space": (
         (

@@ -75,7 +75,7 @@ MORE = {
         " names another one, also one that is several steps away. What a release no longer takes is"
         " known from the sources of all releases since 1.15; of a release that this version of"
         " kubemend does not know the answer is *unknown*. An ordinary audit does not judge KM720 to"
-        " KM727. The rest of the list is what is ill now, and would stop an upgrade or end a"
+        " KM728. The rest of the list is what is ill now, and would stop an upgrade or end a"
         " component that it restarts. Nothing of the next release has to be installed."
     ),
 }

@@ -203,6 +203,9 @@ CLUSTER = {
     ),
     "api_services": "API groups that another server than the API server serves, and which fail",
     "unmade": "pods that are not there: who was refused one, and nodes that a DaemonSet leaves out",
+    "disruption_budgets": (
+        "PodDisruptionBudgets that let no pod go, and pods that a drain would have to evict"
+    ),
 }
 # They read every pod: only asked for where a fault needs them.
 DEEP_CLUSTER = ("pod_states", "pinnable")

@@ -84,6 +84,6 @@ from .resource_managers import (
     unpinned_pods,
 )
 from .scheduling import lost_nodes, not_queued, unschedulable
-from .upgrade import machines, refusals, skew
+from .upgrade import disruption_budgets, machines, refusals, skew
 
 CATALOGUE = catalogue()

@@ -18,6 +18,7 @@ from . import (
     api_services,
     certificate_requests,
     config_maps,
+    disruption_budgets,
     jobs,
     locks,
     nodes,
@@ -229,6 +230,10 @@ class Reader:
     def api_services(self):
         """Read the API groups that other servers serve, and which of them fail."""
         return api_services.collect(self.api)
+
+    def disruption_budgets(self):
+        """Read the PodDisruptionBudgets that let no pod go, and which pods they keep."""
+        return disruption_budgets.collect(self.api)
 
     def pod_start(self):
         """Read pods that a kubelet accepted and that do not start, and what it reports of them."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from .cluster import (
     api_services,
     cluster_info,
+    disruption_budgets,
     endpoints,
     jobs,
     kubeadm_config,
@@ -127,6 +128,7 @@ CLUSTER: Mapping[str, type] = {
     "webhooks": webhooks.Webhooks,
     "api_services": api_services.ApiServices,
     "unmade": unmade.Unmade,
+    "disruption_budgets": disruption_budgets.DisruptionBudgets,
 }
 COLLECTORS: Mapping[type, str] = {
     kind: name for kinds in (NODE, CLUSTER) for name, kind in kinds.items()

@@ -408,6 +408,7 @@ class World:
             "pinnable": {"items": []},
             "webhooks": {"listed": 0, "items": []},
             "api_services": {"listed": 0, "items": []},
+            "disruption_budgets": {"listed": 0, "items": []},
         }
         return {
             "schema": "kubemend.evidence/1",

@@ -132,7 +132,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             ("present", "clear", "unknown"),
             "a recording is judged as an audit is; those of upgrade/ are before_upgrade's",
         )
-        for digit in range(8)
+        for digit in range(9)
     },
     "KM111": {
         "present": (
