@@ -33,7 +33,7 @@ def errors(container, now):
     if path is None:
         return None
     try:
-        data = files.end(path, FILE_BYTES)
+        data = files.last_lines(path, FILE_BYTES)[0]
     except OSError as error:
         return {"path": path, "lines": [], "error": files.reason(error)}
     return {"path": path, "lines": _last(data, now), "error": None}

@@ -159,6 +159,11 @@ def plan(  # noqa: PLR0913, PLR0917 - the parts of one step
     for step, blocked_by in _rows(group for _number, group in groups):
         numbered = replace(step, id=f"{len(steps) + 1:02}-{step.id}", blocked_by=blocked_by)
         steps.append(_needed(_consented(numbered, consent), steps))
+    return _proofs(steps)
+
+
+def _proofs(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps, each with the proof that the others leave to it."""
     return tuple(_proven_by_leases(step, steps) for step in steps)
 
 

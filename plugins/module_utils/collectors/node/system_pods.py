@@ -51,9 +51,7 @@ def collect(context):
         raise Denied(f"{root} is not this user's to read")
     now = time.time()
     newest = sorted(_logs(root), reverse=True)
-    # A pod that runs well for days writes too, and was started by each boot of its node.
-    logs = [log for log in newest if log[1] >= STARTS and now - _begun(log) < RECENT]
-    logs.sort(key=_begun, reverse=True)
+    logs = _restarted(now, newest)
     written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
     return {
         "pods": [_row(now, *log) for log in logs[:MAX_LOGS]],
@@ -61,6 +59,13 @@ def collect(context):
         "running": list(filter(_says, (_running(now, *log) for log in written[:MAX_RUNNING]))),
         "unread": max(0, len(written) - MAX_RUNNING),
     }
+
+
+def _restarted(now, newest):
+    """Return the logs of containers that were started often, and of late; the youngest first."""
+    # A pod that runs well for days writes too, and was started by each boot of its node.
+    logs = [log for log in newest if log[1] >= STARTS and now - _begun(log) < RECENT]
+    return sorted(logs, key=_begun, reverse=True)
 
 
 def _begun(log):
