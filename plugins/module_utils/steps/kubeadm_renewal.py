@@ -23,7 +23,7 @@ PROGRAM = "kubeadm"
 VERSION_SECONDS, RENEWAL_SECONDS = 10, 100
 MAX_ANSWER = 4 * 1024 * 1024
 VERSION = re.compile(r"\Av?(1\.(\d+)\.\d+)")
-CONFIG = KUBERNETES + "/kubemend.yaml"
+CONFIG = KUBERNETES + "/kubemend-{0}.yaml"
 NEW_NAMESPACE, RECURSIVE, PRIVATE = 0x00020000, 0x4000, 0x40000
 NO_SUID, NO_DEVICES, NO_PROGRAMS = 2, 4, 8
 # by the first minor version of kubeadm that reads it
@@ -42,10 +42,10 @@ kind: ClusterConfiguration
 kubernetesVersion: v{1}
 certificatesDir: {2}
 """
-ELLIPTIC = {
-    "v1beta4": "encryptionAlgorithm: ECDSA-P256\n",
-    "v1beta3": "featureGates:\n  PublicKeysECDSA: true\n",
-}
+# A kubeadm before v1beta4 makes keys of RSA-2048, or of this curve with the gate.
+GATE_VERSION, GATE_CURVE = "v1beta3", "ECDSA-P256"
+GATE = "featureGates:\n  PublicKeysECDSA: true\n"
+ALGORITHM_VERSION, ALGORITHM = "v1beta4", "encryptionAlgorithm: {0}\n"
 
 
 class RenewalError(Exception):
@@ -65,14 +65,18 @@ class Kubeadm:
         below_alpha = ["alpha"] if self.minor < PLAIN_MINOR else []
         return [PROGRAM, *below_alpha, "certs", "renew"]
 
-    def configuration(self, folder, is_elliptic=False):
+    def configuration(self, folder, algorithm=""):
         """Return the configuration under which this kubeadm renews.
 
-        is_elliptic: whether new keys are those of elliptic curves.
+        algorithm: of the new key, as kubeadm writes it: RSA-4096. Empty: kubeadm's own.
         """
         version = next(name for first, name in CONFIG_VERSIONS if self.minor >= first)
         text = TEMPLATE.format(version, self.text, folder)
-        return text + (ELLIPTIC.get(version, "") if is_elliptic else "")
+        if version == GATE_VERSION and algorithm == GATE_CURVE:
+            text += GATE
+        if version == ALGORITHM_VERSION and algorithm:
+            text += ALGORITHM.format(algorithm)
+        return text
 
 
 def find():
@@ -101,15 +105,18 @@ def running():
     return [pid for pid in pids if (files.text(f"/proc/{pid}/comm") or "").strip() == PROGRAM]
 
 
-def renew(kubeadm, names, folder, copies, is_elliptic=False):
+def renew(kubeadm, algorithms, folder, copies):
     """Return {path: new bytes} of these certificates; raise RenewalError where one is not renewed.
 
+    algorithms: {name of a certificate: algorithm of its new key}.
     copies: {path: bytes} of the files of /etc/kubernetes that kubeadm sees.
     """
-    configuration = kubeadm.configuration(folder, is_elliptic)
-    copies = dict(copies, **{CONFIG: configuration.encode("utf-8")})
-    paths = [path for name in names for path in CERTIFICATES[name].paths(folder)]
-    commands = [[*kubeadm.words, name, "--config", CONFIG] for name in names]
+    copies = dict(copies)
+    for name, algorithm in algorithms.items():
+        configuration = kubeadm.configuration(folder, algorithm)
+        copies[CONFIG.format(name)] = configuration.encode("utf-8")
+    paths = [path for name in algorithms for path in CERTIFICATES[name].paths(folder)]
+    commands = [[*kubeadm.words, name, "--config", CONFIG.format(name)] for name in algorithms]
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -20,6 +20,7 @@ class CertificateFields:
     """The fields of one certificate.
 
     begins, ends: in seconds since the epoch.
+    algorithm: of its key and the key's length, as kubeadm writes it: RSA-2048, ECDSA-P256.
     key: the SHA-256 of its public key, as public_keys.digests() returns it of a private one.
     names: its alternative names, each as it is written.
     subject_values: (object, value) of its subject, whatever kind of text has the value.
@@ -37,7 +38,7 @@ class CertificateFields:
         )
         self.subject = bytes(fields[first + 4][1])
         self.subject_values = _values(fields[first + 4][1])
-        self.is_elliptic = public_keys.ELLIPTIC in fields[first + 5][1]
+        self.algorithm = public_keys.algorithm(bytes(fields[first + 5][1]))
         self.key = sha256(fields[first + 5][1]).hexdigest()
         self.names = _names(fields[first + 6 :])
         self.digest = sha256(data).hexdigest()

@@ -17,6 +17,10 @@ CURVE, POINT = 0xA0, 0xA1  # of a private key of an elliptic curve
 VERSION = 0xA0  # of a certificate
 RSA = bytes.fromhex("300d06092a864886f70d0101010500")
 ELLIPTIC = bytes.fromhex("06072a8648ce3d0201")
+CURVES = (
+    (bytes.fromhex("06082a8648ce3d030107"), "ECDSA-P256"),
+    (bytes.fromhex("06052b81040022"), "ECDSA-P384"),
+)
 BEGIN, END = "-----BEGIN ", "-----END "
 MAX_BLOCKS = 16
 
@@ -34,6 +38,15 @@ def digests(text):
     if not keys:
         raise KeyFileError("no key in it")
     return keys
+
+
+def algorithm(info):
+    """Return the algorithm and length of a SubjectPublicKeyInfo as kubeadm writes them, or ""."""
+    (_tag, kind, _content), (_tag, _whole, key) = parts_of(info)[:2]
+    if kind == RSA:
+        modulus = parts_of(key[1:])[0][2]
+        return f"RSA-{int.from_bytes(modulus, 'big').bit_length()}"
+    return next((name for curve, name in CURVES if curve in kind), "")
 
 
 def blocks(text):

@@ -80,7 +80,7 @@ class RenewCertificates(StepHandler):
         scene = self.scene
         try:
             fresh = kubeadm_renewal.renew(
-                scene.kubeadm, scene.names, scene.folder, scene.copies, scene.is_elliptic
+                scene.kubeadm, scene.algorithms, scene.folder, scene.copies
             )
         except kubeadm_renewal.RenewalError as error:
             raise ChangeError(f"nothing was changed: {error}") from error
@@ -148,7 +148,7 @@ class _Scene:
         self._require_alone()
         self._require_space()
         self.files, self.copies = {}, {}
-        self.is_elliptic = False
+        self.algorithms = {}
         serials = change.get("serials") or {}
         # A process that has a file of before keeps its certificate in the evidence until it
         # restarts: what an interrupted run renewed is not renewed again.
@@ -188,8 +188,8 @@ class _Scene:
             self.copies[path] = self.files[path].data
         self._require_authority(certificate)
         fields = _fields(self.copies[path], path)
-        self.is_elliptic = self.is_elliptic or fields.is_elliptic
         if f"{fields.serial:x}" == serial:
+            self.algorithms[name] = fields.algorithm
             return True
         if not self._is_sound(certificate, fields):
             raise PreconditionFailed(
@@ -315,6 +315,8 @@ def _misfit(name, scene, fresh):
         return "has another key than its certificate"
     if (now.subject_values, now.names) != (was.subject_values, was.names):
         return "has other names than the former one"
+    if now.algorithm != was.algorithm:
+        return f"has a key of {now.algorithm}, and the former one is of {was.algorithm}"
     if now.issuer != signer.subject:
         return "has another authority than the one of this node"
     is_now = now.begins <= time.time() < now.ends

@@ -25,6 +25,8 @@ NEEDS_MOUNTS = pytest.mark.skipif(
     reason="needs root that may mount",
 )
 NEW = Kubeadm("1.36.3", 36)
+EC = "ECDSA-P256"
+BOTH = {"apiserver": EC, "admin.conf": "RSA-4096"}
 # Writes its words into each file of that name, as kubeadm does; `fail` in a file lets it fail.
 PROGRAM = """#!/bin/sh
 if [ "$1" = version ]; then cat "{0}/version"; exit; fi
@@ -38,7 +40,7 @@ case $name in *.conf) files="{0}/etc/$name";; *) files="$pki.crt $pki.key";; esa
 for file in $files; do cat "$file" > "$file.was"; echo "$* $(cat $file.was)" > "$file"; done
 echo "certificate renewed"
 ls -A {0}/etc {0}/etc/pki > {0}/seen
-cat {0}/etc/kubemend.yaml > {0}/config
+cat {0}/etc/kubemend-*.yaml > {0}/config
 """
 
 
@@ -53,7 +55,7 @@ def node(tmp_path, monkeypatch):
     (tmp_path / "version").write_text("v1.36.3\n")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     monkeypatch.setattr(kubeadm_renewal, "KUBERNETES", str(tmp_path / "etc"))
-    monkeypatch.setattr(kubeadm_renewal, "CONFIG", str(tmp_path / "etc" / "kubemend.yaml"))
+    monkeypatch.setattr(kubeadm_renewal, "CONFIG", str(tmp_path / "etc" / "kubemend-{0}.yaml"))
     monkeypatch.setattr(kubeadm_certificates, "KUBERNETES", str(tmp_path / "etc"))
     return tmp_path
 
@@ -70,9 +72,8 @@ def copies(node, *names):
 @NEEDS_MOUNTS
 def test_only_the_copy_changes(node):
     given = copies(node, "apiserver", "admin.conf")
-    fresh = kubeadm_renewal.renew(NEW, ["apiserver", "admin.conf"], str(node / "etc/pki"), given)
+    fresh = kubeadm_renewal.renew(NEW, BOTH, str(node / "etc/pki"), given)
     assert set(fresh) == set(given)
-    config = str(node / "etc" / "kubemend.yaml")
     for path, data in fresh.items():
         name = "admin.conf" if path.endswith(".conf") else "apiserver"
         words = f"certs renew {name} --config {config} {given[path].decode()}\n"
@@ -84,29 +85,31 @@ def test_only_the_copy_changes(node):
 
 @NEEDS_MOUNTS
 @pytest.mark.parametrize(
-    ("kubeadm", "is_elliptic", "words", "lines"),
+    ("kubeadm", "algorithm", "words", "lines"),
     [
-        (Kubeadm("1.18.4", 18), True, "alpha certs renew", ["v1beta2", "v1.18.4"]),
-        (Kubeadm("1.24.1", 24), True, "certs renew", ["v1beta3", "PublicKeysECDSA: true"]),
-        (NEW, True, "certs renew", ["v1beta4", "encryptionAlgorithm: ECDSA-P256"]),
-        (NEW, False, "certs renew", ["v1beta4", "certificatesDir: "]),
+        (Kubeadm("1.18.4", 18), EC, "alpha certs renew", ["v1beta2", "v1.18.4"]),
+        (Kubeadm("1.24.1", 24), EC, "certs renew", ["v1beta3", "PublicKeysECDSA: true"]),
+        (Kubeadm("1.24.1", 24), "RSA-4096", "certs renew", ["v1beta3"]),
+        (NEW, EC, "certs renew", ["v1beta4", "encryptionAlgorithm: ECDSA-P256"]),
+        (NEW, "RSA-4096", "certs renew", ["v1beta4", "encryptionAlgorithm: RSA-4096"]),
+        (NEW, "", "certs renew", ["v1beta4", "certificatesDir: "]),
     ],
 )
-def test_each_release_gets_its_own_words(node, kubeadm, is_elliptic, words, lines):
+def test_each_release_gets_its_own_words(node, kubeadm, algorithm, words, lines):
     given, folder = copies(node, "admin.conf"), str(node / "etc/pki")
-    (data,) = kubeadm_renewal.renew(kubeadm, ["admin.conf"], folder, given, is_elliptic).values()
+    (data,) = kubeadm_renewal.renew(kubeadm, {"admin.conf": algorithm}, folder, given).values()
     assert data.decode().startswith(words + " admin.conf ")
     config = (node / "config").read_text()
     assert all(line in config for line in lines), config
     assert f"certificatesDir: {folder}\n" in config
-    assert ("ECDSA" in config) is (is_elliptic and kubeadm.minor > 18)
+    assert ("ECDSA" in config) is (algorithm == EC and kubeadm.minor > 18)
 
 
 @NEEDS_MOUNTS
 def test_the_last_sentence_of_kubeadm_is_told(node):
     given = {**copies(node, "admin.conf"), str(node / "etc" / "fail"): b"fail"}
     with pytest.raises(RenewalError, match=r"kubeadm certs renew admin\.conf: no key"):
-        kubeadm_renewal.renew(NEW, ["admin.conf"], str(node / "etc/pki"), given)
+        kubeadm_renewal.renew(NEW, {"admin.conf": EC}, str(node / "etc/pki"), given)
 
 
 @NEEDS_MOUNTS
@@ -115,7 +118,7 @@ def test_a_kubeadm_that_hangs_is_ended(node, monkeypatch):
     (node / "bin" / "kubeadm").write_text(f"#!/bin/sh\necho $$ > {node}/pid\nexec sleep 600\n")
     with pytest.raises(RenewalError, match="did not end within"):
         kubeadm_renewal.renew(
-            NEW, ["admin.conf"], str(node / "etc/pki"), copies(node, "admin.conf")
+            NEW, {"admin.conf": EC}, str(node / "etc/pki"), copies(node, "admin.conf")
         )
     pid = (node / "pid").read_text().strip()
     state, end = Path(f"/proc/{pid}/stat"), time.monotonic() + 20
@@ -128,7 +131,7 @@ def test_a_process_without_an_answer(node, monkeypatch):
     monkeypatch.setattr(kubeadm_renewal, "_renewed", lambda *told: os._exit(1))
     with pytest.raises(RenewalError, match="without an answer"):
         kubeadm_renewal.renew(
-            NEW, ["admin.conf"], str(node / "etc/pki"), copies(node, "admin.conf")
+            NEW, {"admin.conf": EC}, str(node / "etc/pki"), copies(node, "admin.conf")
         )
 
 
@@ -139,7 +142,7 @@ def test_what_is_not_permitted_is_told(node, monkeypatch):
     monkeypatch.setattr(kubeadm_renewal, "_hide", refused)
     with pytest.raises(RenewalError, match="not permitted"):
         kubeadm_renewal.renew(
-            NEW, ["admin.conf"], str(node / "etc/pki"), copies(node, "admin.conf")
+            NEW, {"admin.conf": EC}, str(node / "etc/pki"), copies(node, "admin.conf")
         )
 
 
@@ -150,7 +153,7 @@ def test_nothing_is_written_into_a_folder_that_is_not_hidden(node, monkeypatch, 
     if not is_there:
         (node / "etc").rename(node / "elsewhere")
     with pytest.raises(RenewalError, match="is not hidden" if is_there else "No such file"):
-        kubeadm_renewal.renew(NEW, ["apiserver", "admin.conf"], str(node / "etc/pki"), given)
+        kubeadm_renewal.renew(NEW, BOTH, str(node / "etc/pki"), given)
     assert not list(node.rglob("apiserver.crt"))
     assert (node / "etc").exists() is is_there
 

@@ -33,7 +33,7 @@ def test_fields_are_those_of_a_library(ends):
     assert fields.issuer == made.certificate.issuer.public_bytes()
     assert (fields.begins, fields.ends) == (NOW - 35 * pki.DAY, NOW + ends * pki.DAY)
     assert fields.key == made.digest == public_keys.digests(made.private)[0]
-    assert fields.is_elliptic
+    assert fields.algorithm == "ECDSA-P256"
     der = made.certificate.public_bytes(serialization.Encoding.DER)
     assert fields.digest == hashlib.sha256(der).hexdigest()
 
@@ -63,7 +63,7 @@ def test_a_key_of_rsa():
     )
     pem = made.public_bytes(serialization.Encoding.PEM).decode()
     fields = certificate_fields.first("text before\n" + pem + pair().pem)
-    assert (fields.serial, fields.is_elliptic) == (7, False)
+    assert (fields.serial, fields.algorithm) == (7, "RSA-2048")
     assert certificate_fields.date_text(fields.ends) == "2020-01-02 00:00:00 UTC"
 
 

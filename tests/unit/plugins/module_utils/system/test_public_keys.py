@@ -91,3 +91,21 @@ def test_a_key_that_is_cut_is_refused(name, cut):
     text = "\n".join([lines[0], "".join(lines[1:-1])[: cut * 4], lines[-1]])
     with pytest.raises(public_keys.KeyFileError):
         public_keys.digests(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm"),
+    [
+        (rsa.generate_private_key(65537, 2048), "RSA-2048"),
+        (rsa.generate_private_key(65537, 3072), "RSA-3072"),
+        (ec.generate_private_key(ec.SECP256R1()), "ECDSA-P256"),
+        (ec.generate_private_key(ec.SECP384R1()), "ECDSA-P384"),
+        (ec.generate_private_key(ec.SECP521R1()), ""),
+        (ed25519.Ed25519PrivateKey.generate(), ""),
+    ],
+)
+def test_the_algorithm_of_a_key_as_kubeadm_writes_it(key, algorithm):
+    info = key.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    assert public_keys.algorithm(info) == algorithm

@@ -331,7 +331,7 @@ def test_remove(before, after, eol):
         ('[kube-scheduler, "--m=a"]', "m", 'a"b\\é', '[kube-scheduler, "--m=a\\"b\\\\é"]'),
         ("[kube-scheduler, --m=a]", "m", 'say "no" # x', "[kube-scheduler, '--m=say \"no\" # x']"),
         ("[kube-scheduler, --m=a]", "m", "", "[kube-scheduler, --m=]"),
-        ("[kube-scheduler, --m=a, --n, -1]", "n", "2", '[kube-scheduler, --m=a, --n, "2"]'),
+        ('[kube-scheduler, --m=a, --n, "-1"]', "n", "2", '[kube-scheduler, --m=a, --n, "2"]'),
     ],
 )
 def test_values(before, flag, value, after):
@@ -574,7 +574,7 @@ REFUSED = [
     ),
     ("    command: [kube-scheduler, --, --leader-elect=false]\n", 9, "an item `--` ends the flags"),
     ("    command: kube-scheduler --leader-elect=false\n", 9, "command is no list"),
-    ("    command: [kube-scheduler, {a: b}]\n", 9, "an item of command is no string"),
+    ("    command: [kube-scheduler, {a: b}]\n", 9, "an item of command is a map"),
     ("    command: [{{ flags }}]\n", 9, "{{ makes it a template"),
     ("    {% if x %}\n" + OK, 9, "{% makes it a template"),
     ("    # {% if x %}\n" + OK, 9, "{% makes it a template"),

@@ -55,6 +55,8 @@ OTHERS = (
     "--",
     "",
 )
+# The kubelet drops a manifest with one of these without quotes.
+NO_TEXT = re.compile(r"[-+]?\d+|true|false")
 COMMENTS = ("", "", "", " # why", "\t# tab\there", " # - --leader-elect=false", " # é, [x] {y}: 'z")
 USES = {
     "leader-elect": (
@@ -144,6 +146,7 @@ class Writer:
         safe = (
             re.fullmatch(r"[-\w./=@]+" if flow else r"[-\w./=,:@\"\[\]?]*[-\w./=]", text, re.ASCII)
             and text[:1] not in "\"'[?,:"
+            and not NO_TEXT.fullmatch(text)
         )
         if style == "plain" and safe and text not in ("-", ""):
             return text

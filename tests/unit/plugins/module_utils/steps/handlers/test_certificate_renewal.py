@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
@@ -76,6 +77,7 @@ class Node:
             self._make(name)
         for path_of, data in self.former.items():
             self.put(path_of, data)
+        self.algorithm = "ECDSA-P256"
         self.complaint, self.etcds, self.release = None, [], [1, 36]
         self.program = kubeadm_renewal.Kubeadm("1.36.3", 36)
         self.others = []
@@ -108,14 +110,16 @@ class Node:
                 data[1] = pair.pem.encode()
             found.update(zip(paths, data, strict=True))
 
-    def renew(self, kubeadm, names, folder, copies, is_elliptic=False):
+    def renew(self, kubeadm, algorithms, folder, copies):
         assert kubeadm is self.program
         assert folder == str(self.folder)
-        assert is_elliptic
+        assert set(algorithms.values()) == {self.algorithm}
         if self.complaint:
             raise kubeadm_renewal.RenewalError(self.complaint)
         wanted = [
-            path for name in names for path in kubeadm_certificates.CERTIFICATES[name].paths(folder)
+            path
+            for name in algorithms
+            for path in kubeadm_certificates.CERTIFICATES[name].paths(folder)
         ]
         assert set(wanted) < set(copies)
         return {path: self.fresh[path] for path in wanted}
@@ -388,6 +392,7 @@ def _other(node, name, **made):
     ("made", "words"),
     [
         ({"names": ["m1"]}, "other names"),
+        ({"key": ec.generate_private_key(ec.SECP384R1())}, "a key of ECDSA-P384"),
         ({"subject": "another"}, "other names"),
         ({"begins": -9, "ends": -2}, "dates"),
         ({"begins": -9, "ends": 99999}, "dates"),
