@@ -76,6 +76,7 @@ def test_only_the_copy_changes(node):
     assert set(fresh) == set(given)
     for path, data in fresh.items():
         name = "admin.conf" if path.endswith(".conf") else "apiserver"
+        config = node / "etc" / f"kubemend-{name}.yaml"
         words = f"certs renew {name} --config {config} {given[path].decode()}\n"
         assert data.decode() == words
     left = sorted(path.name for path in (node / "etc").rglob("*"))
