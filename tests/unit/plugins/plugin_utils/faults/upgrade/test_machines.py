@@ -70,3 +70,24 @@ def test_cgroup_v1_ends_with_135_unless_it_is_taken(world, version, cgroup, text
     found = {row.host: row.verdict for row in judge(world, "KM725").verdicts}
     assert found.get("w1", found.get(None)) == verdict
     assert [row.host for row in judge(world, "KM725").findings] == ["w1"] * (verdict == "present")
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "verdict"),
+    [
+        ("--fail-cgroupv1=false", "kind: KubeletConfiguration\n", "clear"),
+        ("--fail-cgroupv1=false", "failCgroupV1: true\n", "clear"),
+        ("--fail-cgroupv1=true", "failCgroupV1: false\n", "present"),
+        ("--fail-cgroupv1", "failCgroupV1: false\n", "present"),
+        ("--fail-cgroupv1=maybe", "failCgroupV1: false\n", "unknown"),
+        ("--fail-cgroupv1=false", None, "clear"),
+        ("--v=2", None, "unknown"),
+    ],
+)
+def test_the_flag_of_cgroup_v1_wins_over_the_file(world, word, text, verdict):
+    server(world, "v1.34.1")
+    world.data("w1", "system")["cgroup"] = "v1"
+    kubelet_words(world, "w1", "--config=/c", word)
+    world.data("w1", "kubelet")["config"] = {"path": "/c", "text": text}
+    found = {row.host: row.verdict for row in judge(world, "KM725").verdicts}
+    assert found["w1"] == verdict
