@@ -55,7 +55,9 @@ def releases(cluster: Cluster) -> Iterator[CheckResult]:
         yield unknown(*missing, note=note)
         return
     hits = [*_path(cluster, target), *_old_kubelets(cluster, target)]
-    yield CheckResult(tuple(hits), (*missing, *cluster.missing("nodes")), note=note)
+    gaps = (*missing, *cluster.missing("nodes"))
+    gaps += cluster.missing("kubeadm_config", absent_is_answer=True)
+    yield CheckResult(tuple(hits), gaps, note=note)
 
 
 def _path(cluster: Cluster, target: Target) -> Iterator[Detection]:

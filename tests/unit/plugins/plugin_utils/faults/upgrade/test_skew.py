@@ -66,6 +66,15 @@ def test_a_kubelet_that_would_be_too_old(world, version, release, managed, verdi
         assert (finding.node, finding.component) == ("w1", "kubelet")
 
 
+def test_a_record_of_kubeadm_that_is_denied_is_not_clear(world):
+    server(world, "v1.26.1")
+    kubelet(world, "w1", "v1.25.0")
+    world.api["collectors"]["kubeadm_config"] = {"status": "denied", "data": None}
+    assert verdicts(world, "KM726") == ["unknown"]
+    world.api["collectors"]["kubeadm_config"] = {"status": "absent", "data": None}
+    assert verdicts(world, "KM726") == ["clear"]
+
+
 @pytest.mark.parametrize(
     ("etcd", "verdict"),
     [("3.4.13", "present"), ("3.5.23", "present"), ("3.5.24", "clear"), ("3.6.4", "clear")],
