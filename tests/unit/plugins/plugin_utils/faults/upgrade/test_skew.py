@@ -79,7 +79,7 @@ def test_a_record_of_kubeadm_that_is_denied_is_not_clear(world):
     ("etcd", "verdict"),
     [("3.4.13", "present"), ("3.5.23", "present"), ("3.5.24", "clear"), ("3.6.4", "clear")],
 )
-def test_an_external_etcd_that_kubeadm_refuses(world, etcd, verdict):
+def test_an_external_etcd_that_kubeadm_init_refuses(world, etcd, verdict):
     server(world, "v1.30.1")
     assert verdicts(world, "KM727") == ["not_applicable"]
     kubeadm(world, "v1beta3", "scheduler", {})
@@ -90,6 +90,10 @@ def test_an_external_etcd_that_kubeadm_refuses(world, etcd, verdict):
     for host in ("m1", "m2", "m3"):
         world.data(host, "etcd")["status"]["version"] = etcd
     assert verdicts(world, "KM727") == [verdict]
+    for finding in judge(world, "KM727").findings:
+        assert finding.severity == "info"
+        assert "kubeadm init of 1.31 takes an external etcd from 3.5.24" in finding.summary
+        assert "kubeadm upgrade does not ask" in finding.summary
 
 
 def test_an_external_etcd_of_which_nothing_is_known(world):
