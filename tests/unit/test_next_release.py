@@ -147,6 +147,17 @@ def test_the_flags_that_a_program_lists(tmp_path):
     assert compare.listed(program) == {"v", "some-flag"}
 
 
+def test_a_program_is_compared_in_both_directions(tmp_path, monkeypatch):
+    for component in flags.PACKAGES:
+        (tmp_path / component).write_text("#!/bin/sh\necho '      --both'\necho '      --told'\n")
+        (tmp_path / component).chmod(0o755)
+    monkeypatch.setattr(flags, "of_component", lambda *_: frozenset({"both", "read"}))
+    monkeypatch.setattr(compare.mine, "folders", lambda *_: {})
+    rows = compare.differences(tmp_path, "1.36", tmp_path)
+    assert set(rows) == set(flags.PACKAGES)
+    assert set(rows.values()) == {compare.Difference(frozenset({"told"}), frozenset({"read"}))}
+
+
 def test_the_sources_of_each_release_are_named():
     named = mine.releases()
     assert list(named) == list(range(min(named), max(named) + 1))
