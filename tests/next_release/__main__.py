@@ -4,7 +4,7 @@
 """`python3 -m tests.next_release`: what each release of Kubernetes no longer takes.
 
 mine reads the sources that sources.tsv names and writes the table of the collection; compare prints
-the flags of a real program that the sources seem not to have.
+the flags of a real program that the sources seem not to have, and what it does not list itself.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ def main() -> None:
         lines = ["\t".join(row) for row in (release_table.COLUMNS, *mine.rows(chosen.sources))]
         release_table.PATH.write_text("\n".join(lines) + "\n", encoding="utf-8")
         return
-    missed = compare.missed(chosen.sources, chosen.release, chosen.programs)
-    for component, names in missed.items():
-        print(f"{component}: {', '.join(sorted(names)) or 'none is missed'}")
-    sys.exit(any(missed.values()))
+    found = compare.differences(chosen.sources, chosen.release, chosen.programs)
+    for component, (missed, unlisted) in found.items():
+        print(f"{component}: {', '.join(sorted(missed)) or 'none is missed'}")
+        print(f"  not listed: {', '.join(sorted(unlisted)) or 'none'}")
+    sys.exit(any(row.missed for row in found.values()))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.next_release import flags, mine
 
@@ -15,14 +16,26 @@ SECONDS = 60
 _LISTED = re.compile(r"(?m)^\s+(?:-\w, )?--([a-z][\w-]*)")
 
 
-def missed(sources: Path, release: str, programs: Path) -> dict[str, frozenset[str]]:
-    """Return by component what its program lists and its sources seem not to have."""
+class Difference(NamedTuple):
+    """How the flags that a program lists differ from those of its sources.
+
+    missed: flags that the sources seem not to have; each would be claimed to be gone
+    unlisted: hidden flags, names that are no flag, and flags that are gone without being noticed
+    """
+
+    missed: frozenset[str]
+    unlisted: frozenset[str]
+
+
+def differences(sources: Path, release: str, programs: Path) -> dict[str, Difference]:
+    """Return by component how its program differs from its sources."""
     modules = mine.releases()[int(release.partition(".")[2])]
     folders = mine.folders(modules, sources)
-    return {
-        component: listed(programs / component) - flags.of_component(component, folders)
-        for component in flags.PACKAGES
-    }
+    found = {}
+    for component in flags.PACKAGES:
+        read, told = flags.of_component(component, folders), listed(programs / component)
+        found[component] = Difference(told - read, read - told)
+    return found
 
 
 def listed(program: Path) -> frozenset[str]:

@@ -72,6 +72,20 @@ def test_flags_by_their_registration(folders):
     assert "never-registered" in names
 
 
+def test_flags_of_another_program_and_texts_of_a_trace_do_not_count(folders, tmp_path):
+    write(tmp_path, "component-base/logs/kube-log-runner/main.go", 'flag.String("log-file", "")')
+    name = "apiserver/pkg/server/egressselector/egress_selector.go"
+    write(tmp_path, name, 'attribute.String("address", a)')
+    write(tmp_path, "apiserver/pkg/server/options/etcd.go", 'fs.StringVar(&o, "prefix", o)')
+    write(tmp_path, "cloud-provider/options/cloud.go", 'fs.StringVar(&o, "cloud-provider", o)')
+    every = {name: tmp_path / name for name in ("apiserver", "cloud-provider")} | folders
+    assert "log-file" not in flags.of_component("kubelet", every)
+    server = flags.of_component("kube-apiserver", every)
+    assert not server & {"address", "cloud-provider"}
+    assert "prefix" in server
+    assert "cloud-provider" in flags.of_component("kube-controller-manager", every)
+
+
 def test_all_flags_of_klog_up_to_125(folders, tmp_path):
     (tmp_path / "component-base/logs/klogflags/klogflags.go").unlink()
     (tmp_path / "component-base/logs/klogflags").rmdir()
@@ -131,6 +145,17 @@ def test_the_flags_that_a_program_lists(tmp_path):
     program.write_text("#!/bin/sh\necho '  -v, --v Level'\necho '      --some-flag string  text'\n")
     program.chmod(0o755)
     assert compare.listed(program) == {"v", "some-flag"}
+
+
+def test_a_program_is_compared_in_both_directions(tmp_path, monkeypatch):
+    for component in flags.PACKAGES:
+        (tmp_path / component).write_text("#!/bin/sh\necho '      --both'\necho '      --told'\n")
+        (tmp_path / component).chmod(0o755)
+    monkeypatch.setattr(flags, "of_component", lambda *_: frozenset({"both", "read"}))
+    monkeypatch.setattr(compare.mine, "folders", lambda *_: {})
+    rows = compare.differences(tmp_path, "1.36", tmp_path)
+    assert set(rows) == set(flags.PACKAGES)
+    assert set(rows.values()) == {compare.Difference(frozenset({"told"}), frozenset({"read"}))}
 
 
 def test_the_sources_of_each_release_are_named():

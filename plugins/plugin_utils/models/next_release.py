@@ -17,7 +17,6 @@ from ..evidence.answers.node.kubelet import Distribution, Kubelet, KubeletUnit
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import pflag
-from ..safe_io import yaml_nodes
 from . import installer, release_refusal
 from .kubelet import config as kubelet_config
 from .kubelet.config import KubeletConfig
@@ -148,12 +147,11 @@ def _of_scheduler_file(file: ConfigFile) -> Iterator[Refusal]:
 
 def _takes_v1(config: KubeletConfig) -> bool | None:
     """Return whether failCgroupV1 is false; None where its value is not known."""
-    setting = config.values.get(("failCgroupV1",))
-    if config.problem:
+    value, setting = config.switch("failCgroupV1", "fail-cgroupv1")
+    if not config.certain(setting):
         return None
     if setting is None:
         return False
-    value = yaml_nodes.boolean(setting.value)
     if value is None:
         return None
     return not value

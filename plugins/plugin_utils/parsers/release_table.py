@@ -56,7 +56,7 @@ def locked(gate: str) -> tuple[Release, bool] | None:
 
 
 def external_etcd(release: Release) -> str:
-    """Return the oldest release of an external etcd that this release of kubeadm takes."""
+    """Return the oldest release of an external etcd that kubeadm init of this release takes."""
     return _limit("etcd", release)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...models.api_node import NodeView, views
@@ -28,6 +29,9 @@ from . import UPGRADE_OF, judged_release
 # the first that refuses cgroup v1 by default.
 WITHOUT_DOCKERSHIM, WITH_CRI_V1, WITHOUT_CGROUP_V1 = (1, 24), (1, 26), (1, 35)
 CONTAINERD_WITH_V1 = (1, 6)
+# Releases of these bring a containerd with them. That of k3s names k3s in its version; another one
+# is the operator's own. k3s has cri-dockerd inside since 1.24, and so goes on with Docker.
+_K3S, _BUNDLED = "+k3s", re.compile(r"\+(rke2r|k0s)")
 
 
 @cluster_check(
@@ -62,7 +66,7 @@ def _old_runtime(target: Target, view: NodeView) -> str | None:
     release = pflag.parse_version(version)
     if name == "docker" and target.release >= WITHOUT_DOCKERSHIM:
         return _dockershim(view)
-    if name != "containerd" or target.release < WITH_CRI_V1:
+    if name != "containerd" or target.release < WITH_CRI_V1 or _brings_runtime(view):
         return ""
     if release is None:
         return None
@@ -71,7 +75,18 @@ def _old_runtime(target: Target, view: NodeView) -> str | None:
     return ""
 
 
+def _brings_runtime(view: NodeView) -> bool:
+    """Tell whether the installer upgrades a node's containerd with its own release."""
+    if _K3S in view.kubelet:
+        return "-k3s" in view.runtime
+    if _BUNDLED.search(view.kubelet):
+        return True
+    return view.host is not None and bool(view.host.next_release.owner)
+
+
 def _dockershim(view: NodeView) -> str | None:
+    if _K3S in view.kubelet:
+        return ""
     kubelet = pflag.parse_version(view.kubelet)
     if kubelet is not None and kubelet >= WITHOUT_DOCKERSHIM:
         return ""  # it runs already, with cri-dockerd

@@ -23,6 +23,20 @@ SHOWN = 5
 KUBEADM_FLAGS, KUBESPRAY_ENVIRONMENT = "/kubeadm-flags.env", "/etc/kubernetes/kubelet.env"
 NODE = ("kubelet", "manifests", "instances", "installer")
 API_READS = ("server", "kubeadm_config")
+# A kubelet that still has dockershim uses these for the network of its pods, and takes Docker where
+# it has no --container-runtime: without them it breaks the node before the upgrade.
+OF_DOCKERSHIM = frozenset(
+    {
+        "network-plugin",
+        "network-plugin-mtu",
+        "non-masquerade-cidr",
+        "cni-bin-dir",
+        "cni-cache-dir",
+        "cni-conf-dir",
+        "container-runtime",
+        "docker-endpoint",
+    }
+)
 
 
 class Place(NamedTuple):
@@ -177,7 +191,7 @@ def _hit(target: Target, component: str, places: list[Place]) -> Detection:
     return Detection(
         f"{component} {target.name} {_consequence(rows)}: {'; '.join(clauses)}",
         tuple(_proof(place) for place in places[: 2 * SHOWN]),
-        _remedy(component, host, rows),
+        _remedy(component, host, rows) + _order(target, rows),
         host=places[0].host_name,
         node=getattr(host, "node", None),
         component=component,
@@ -257,10 +271,42 @@ def _host_remedy(component: str, host: Host, rows: list[Refusal]) -> str:
             " out of kubelet_custom_flags in its inventory if they stand there"
         )
     if component == KUBELET:
-        return (
-            "take these out of the kubelet's files (kubeadm-flags.env, KUBELET_EXTRA_ARGS in"
-            " /etc/default/kubelet or /etc/sysconfig/kubelet, its unit, its configuration, and the"
-            " kubelet-config ConfigMap from which kubeadm writes it), then systemctl restart"
-            " kubelet, before the upgrade"
-        )
+        return _kubelet_remedy(rows)
     return "take these out of the manifest or the unit of the component before the upgrade"
+
+
+def _kubelet_remedy(rows: list[Refusal]) -> str:
+    """Return when to take what out of the kubelet's files."""
+    files = (
+        "the kubelet's files (kubeadm-flags.env, KUBELET_EXTRA_ARGS in /etc/default/kubelet or"
+        " /etc/sysconfig/kubelet, its unit, its configuration, and the kubelet-config ConfigMap"
+        " from which kubeadm writes it)"
+    )
+    used = {row.name for row in rows if row.kind == FLAG} & OF_DOCKERSHIM
+    if not used:
+        return f"take these out of {files}, then systemctl restart kubelet, before the upgrade"
+    named = ", ".join(f"--{name}" for name in sorted(used))
+    parts = [
+        f"leave {named} as long as the kubelet is of 1.23 or older: it runs the pods' network and"
+        " its runtime with them. Move a node with Docker to containerd or cri-dockerd first"
+        f" (KM724). Then drain the node, install the new kubelet, take these flags out of {files},"
+        " systemctl daemon-reload, systemctl restart kubelet, and uncordon it"
+    ]
+    if any(row.kind != FLAG or row.name not in OF_DOCKERSHIM for row in rows):
+        parts.append("take the others out before the upgrade, and systemctl restart kubelet")
+    return "; ".join(parts)
+
+
+def _order(target: Target, rows: list[Refusal]) -> str:
+    """Return which step of an upgrade over several releases a change belongs to.
+
+    An older release may still use a setting: --insecure-port=0 shuts a port up to 1.19.
+    """
+    major, minor = target.servers[0]
+    later = any(row.since > (major, minor + 1) for row in rows)
+    if rows[0].kind == API or not later:
+        return ""
+    return (
+        "; this upgrade has several steps: change each of these once the cluster runs the release"
+        " just before the one named with it, because older ones may still use it"
+    )

@@ -55,7 +55,9 @@ def releases(cluster: Cluster) -> Iterator[CheckResult]:
         yield unknown(*missing, note=note)
         return
     hits = [*_path(cluster, target), *_old_kubelets(cluster, target)]
-    yield CheckResult(tuple(hits), (*missing, *cluster.missing("nodes")), note=note)
+    gaps = (*missing, *cluster.missing("nodes"))
+    gaps += cluster.missing("kubeadm_config", absent_is_answer=True)
+    yield CheckResult(tuple(hits), gaps, note=note)
 
 
 def _path(cluster: Cluster, target: Target) -> Iterator[Detection]:
@@ -131,8 +133,8 @@ def _allowed(cluster: Cluster, release: Release) -> int:
 
 @cluster_check(
     "KM727",
-    "External etcd is too old for the next release of kubeadm",
-    severity="critical",
+    "External etcd is older than kubeadm init of the next release accepts",
+    severity="info",
     applies="clusters of kubeadm with an etcd of their own, in `before_upgrade`",
     tier="upgrade",
     needs=("etcd",),
@@ -140,7 +142,7 @@ def _allowed(cluster: Cluster, release: Release) -> int:
     component=ETCD,
 )
 def external_etcd(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM727: report an external etcd that the next release of kubeadm refuses."""
+    """KM727: report an external etcd with which the next kubeadm starts no new cluster."""
     gaps = cluster.missing("kubeadm_config", absent_is_answer=True)
     target = judged_release.find(cluster, *gaps)
     if isinstance(target, CheckResult):
@@ -180,8 +182,10 @@ def _etcd_version(host: Host) -> str:
 
 def _etcd_hit(host: Host, version: str, oldest: str, target: Target) -> Detection:
     return Detection(
-        f"etcd is {version}, and kubeadm of {target.name} takes an external etcd from {oldest} on",
+        f"etcd is {version}: kubeadm init of {target.name} takes an external etcd from {oldest} on;"
+        " kubeadm upgrade does not ask, and is not stopped by it",
         (EvidenceRef("http", host.host, object=ETCD, text=f"version {version}"),),
-        f"upgrade etcd to {oldest} or newer first, member by member",
+        f"upgrade etcd to {oldest} or newer, member by member, at a time of your own: with older"
+        " ones kubeadm init cannot build this cluster's first control plane again",
         component=ETCD,
     )

@@ -48,6 +48,35 @@ def test_docker_behind_cri_dockerd_is_no_dockershim(world):
 
 
 @pytest.mark.parametrize(
+    ("kubelet", "runtime", "verdict"),
+    [
+        ("v1.25.3+k3s1", "containerd://1.5.18-k3s1", "clear"),
+        ("v1.25.3+k3s1", "containerd://1.5.18", "present"),
+        ("v1.25.3+rke2r1", "containerd://1.5.18-k3s1", "clear"),
+        ("v1.25.3+k0s.0", "containerd://1.5.18", "clear"),
+    ],
+)
+def test_a_distribution_brings_its_own_containerd(world, kubelet, runtime, verdict):
+    server(world, kubelet)
+    run_with(world, "w1", runtime)
+    world.silence("w1")
+    assert verdicts(world, "KM724") == [verdict]
+
+
+def test_microk8s_brings_its_own_containerd(world):
+    server(world, "v1.25.3")
+    run_with(world, "w1", "containerd://1.5.18")
+    world.data("w1", "kubelet")["unit"]["name"] = "snap.microk8s.daemon-kubelite.service"
+    assert verdicts(world, "KM724") == ["clear"]
+
+
+def test_docker_of_k3s_is_not_sent_to_another_containerd(world):
+    server(world, "v1.23.3+k3s1")
+    run_with(world, "w1", "docker://20.10.7")
+    assert verdicts(world, "KM724") == ["clear"]
+
+
+@pytest.mark.parametrize(
     ("version", "cgroup", "text", "verdict"),
     [
         ("v1.34.1", "v1", "kind: KubeletConfiguration\n", "present"),
@@ -70,3 +99,24 @@ def test_cgroup_v1_ends_with_135_unless_it_is_taken(world, version, cgroup, text
     found = {row.host: row.verdict for row in judge(world, "KM725").verdicts}
     assert found.get("w1", found.get(None)) == verdict
     assert [row.host for row in judge(world, "KM725").findings] == ["w1"] * (verdict == "present")
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "verdict"),
+    [
+        ("--fail-cgroupv1=false", "kind: KubeletConfiguration\n", "clear"),
+        ("--fail-cgroupv1=false", "failCgroupV1: true\n", "clear"),
+        ("--fail-cgroupv1=true", "failCgroupV1: false\n", "present"),
+        ("--fail-cgroupv1", "failCgroupV1: false\n", "present"),
+        ("--fail-cgroupv1=maybe", "failCgroupV1: false\n", "unknown"),
+        ("--fail-cgroupv1=false", None, "clear"),
+        ("--v=2", None, "unknown"),
+    ],
+)
+def test_the_flag_of_cgroup_v1_wins_over_the_file(world, word, text, verdict):
+    server(world, "v1.34.1")
+    world.data("w1", "system")["cgroup"] = "v1"
+    kubelet_words(world, "w1", "--config=/c", word)
+    world.data("w1", "kubelet")["config"] = {"path": "/c", "text": text}
+    found = {row.host: row.verdict for row in judge(world, "KM725").verdicts}
+    assert found["w1"] == verdict

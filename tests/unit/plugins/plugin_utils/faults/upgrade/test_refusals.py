@@ -19,6 +19,55 @@ def test_a_flag_that_the_kubelet_loses(world):
     assert [proof.text for proof in finding.evidence] == ["--network-plugin=cni"]
 
 
+BEFORE = "before the upgrade"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "--network-plugin=cni",
+        "--network-plugin-mtu=1400",
+        "--non-masquerade-cidr=10.0.0.0/8",
+        "--cni-bin-dir=/opt/bin",
+        "--cni-cache-dir=/c",
+        "--cni-conf-dir=/d",
+        "--docker-endpoint=unix:///run/d.sock",
+    ],
+)
+def test_a_flag_that_dockershim_uses_stays_until_the_new_kubelet(world, word):
+    server(world, "v1.23.5")
+    kubelet_words(world, "w1", word)
+    (finding,) = judge(world, "KM720").findings
+    name = word.partition("=")[0]
+    assert f"leave {name} as long as the kubelet is of 1.23 or older" in finding.remedy
+    assert "KM724" in finding.remedy
+    assert BEFORE not in finding.remedy
+    assert finding.remedy.index("install the new kubelet") < finding.remedy.index("take these")
+
+
+def test_the_runtime_of_an_old_kubelet_stays_and_other_flags_go(world):
+    server(world, "v1.23.5")
+    kubelet_words(world, "w1", "--container-runtime=remote", "--docker-root=/x")
+    (finding,) = judge(world, "KM720", upgrade_to=(1, 27)).findings
+    assert "leave --container-runtime as" in finding.remedy
+    assert "take the others out before the upgrade" in finding.remedy
+    kubelet_words(world, "w1", "--docker-root=/x")
+    (finding,) = judge(world, "KM720").findings
+    assert "leave" not in finding.remedy
+    assert BEFORE in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("version", "release", "several"),
+    [("v1.23.5", (1, 24), False), ("v1.19.5", (1, 24), True), ("v1.22.5", (1, 24), True)],
+)
+def test_a_setting_of_a_later_step_is_not_taken_out_now(world, version, release, several):
+    server(world, version)
+    kubeadm(world, "v1beta3", "apiServer", {"insecure-port": "0"})
+    (finding,) = judge(world, "KM720", upgrade_to=release).findings
+    assert ("this upgrade has several steps" in finding.remedy) is several
+
+
 def test_it_stays_for_a_release_that_has_it(world):
     server(world, "v1.22.5")
     kubelet_words(world, "w1", "--network-plugin=cni")

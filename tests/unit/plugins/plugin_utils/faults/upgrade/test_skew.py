@@ -66,11 +66,20 @@ def test_a_kubelet_that_would_be_too_old(world, version, release, managed, verdi
         assert (finding.node, finding.component) == ("w1", "kubelet")
 
 
+def test_a_record_of_kubeadm_that_is_denied_is_not_clear(world):
+    server(world, "v1.26.1")
+    kubelet(world, "w1", "v1.25.0")
+    world.api["collectors"]["kubeadm_config"] = {"status": "denied", "data": None}
+    assert verdicts(world, "KM726") == ["unknown"]
+    world.api["collectors"]["kubeadm_config"] = {"status": "absent", "data": None}
+    assert verdicts(world, "KM726") == ["clear"]
+
+
 @pytest.mark.parametrize(
     ("etcd", "verdict"),
     [("3.4.13", "present"), ("3.5.23", "present"), ("3.5.24", "clear"), ("3.6.4", "clear")],
 )
-def test_an_external_etcd_that_kubeadm_refuses(world, etcd, verdict):
+def test_an_external_etcd_that_kubeadm_init_refuses(world, etcd, verdict):
     server(world, "v1.30.1")
     assert verdicts(world, "KM727") == ["not_applicable"]
     kubeadm(world, "v1beta3", "scheduler", {})
@@ -81,6 +90,10 @@ def test_an_external_etcd_that_kubeadm_refuses(world, etcd, verdict):
     for host in ("m1", "m2", "m3"):
         world.data(host, "etcd")["status"]["version"] = etcd
     assert verdicts(world, "KM727") == [verdict]
+    for finding in judge(world, "KM727").findings:
+        assert finding.severity == "info"
+        assert "kubeadm init of 1.31 takes an external etcd from 3.5.24" in finding.summary
+        assert "kubeadm upgrade does not ask" in finding.summary
 
 
 def test_an_external_etcd_of_which_nothing_is_known(world):
