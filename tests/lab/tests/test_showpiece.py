@@ -53,6 +53,14 @@ def cluster(request):
         yield found
 
 
+def check_order(plan):
+    """Assert the order of the steps. The number of members near their quota may still grow."""
+    remedies = [step["remedy"] for step in plan]
+    assert list(dict.fromkeys(remedies)) == ORDER, plan
+    assert remedies == sorted(remedies, key=ORDER.index), plan
+    assert (remedies.count(RENEW), remedies.count(LOAD)) == (3, 3), plan
+
+
 def test_both_causes_are_named_and_one_run_brings_the_cluster_back(cluster, play):
     full_etcd.fill(cluster, MASTERS)
     with expired(cluster, "certificates-expired-everywhere", "m1"):
@@ -61,15 +69,13 @@ def test_both_causes_are_named_and_one_run_brings_the_cluster_back(cluster, play
         found = codes(report)
         assert {("KM120", host) for host in MASTERS} <= found, findings(report)
         assert "KM140" in {code for code, _host in found}, findings(report)
-        remedies = [step["remedy"] for step in report["plan"]]
-        assert list(dict.fromkeys(remedies)) == ORDER, report["plan"]
-        assert remedies == sorted(remedies, key=ORDER.index), report["plan"]
-        assert (remedies.count(RENEW), remedies.count(LOAD)) == (3, 3)
+        check_order(report["plan"])
         for name, now in state(cluster).items():
             assert now[0] == before[name][0], name
 
         done, report = timed(play, *CONSENT, *ALLOW, name="api_down")
-        assert ended(report) == ["done"] * len(remedies), done.stdout[-6000:]
+        check_order(report["plan"])
+        assert set(ended(report)) == {"done"}, done.stdout[-6000:]
         assert not {code for code, _host in codes(report)} & CAUSES, done.stdout[-6000:]
         cluster.wait_healthy()
         assert all_renewed(cluster)
