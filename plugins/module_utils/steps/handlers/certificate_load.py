@@ -18,6 +18,7 @@ from ...shared.kubeadm_certificates import API, CERTIFICATES, LOADERS
 from ...state import step_record
 from ...system import (
     certificate_fields,
+    certificate_flags,
     component_endpoints,
     files,
     http_client,
@@ -85,10 +86,19 @@ def _is_older(instance, component, folder):
     """
     rows = [row for row in CERTIFICATES.values() if row.loader == component]
     paths = [path for row in rows for path in row.paths(folder)]
+    paths += [f"/proc/{instance.pid}/root{path}" for path in _named(instance.argv, component)]
     # A file that was moved in has its own time of change, and the time of the move in its inode.
     times = [max(files.mtime(path) or 0, files.ctime(path) or 0) for path in paths]
     started = instance.started_at
     return started is None or started <= max(times) + preconditions.TOLERANCE
+
+
+def _named(argv, component):
+    """Return the files of certificates that a command line names, which need not be kubeadm's."""
+    kinds = certificate_flags.KINDS.get(component) or {}
+    flags = (*kinds.get(certificate_flags.CERTIFICATE, ()), "kubeconfig")
+    paths = [procfs.flag(argv, flag) for flag in flags]
+    return [path for path in paths if path and path.startswith("/")]
 
 
 def _require_other_server(step):

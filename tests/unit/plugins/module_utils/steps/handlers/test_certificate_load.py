@@ -241,6 +241,14 @@ def test_one_whose_renewed_file_was_moved_in_with_an_older_time_restarts(node):
     assert node.restarted == [SCHEDULER]
 
 
+def test_one_with_a_renewed_file_that_is_not_kubeadm_s_restarts(node):
+    """Its flags name another file, and those of kubeadm's names are older than its process."""
+    node.started_at = time.time() + 60
+    os.utime(node.file, (time.time() + 90, time.time() + 90))
+    assert node.work(node.step(API))["state"] == "done"
+    assert node.restarted == [API]
+
+
 @pytest.mark.parametrize("started_at", [None, 0])
 def test_one_whose_start_is_not_known_restarts(node, started_at):
     node.started_at = started_at
