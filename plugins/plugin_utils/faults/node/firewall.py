@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -150,28 +150,44 @@ def _hits_and_gaps(
     results = [_evaluated(host, wall, ports, advice) for wall in walls]
     hits = [hit for hit, _gap in results if hit is not None]
     gaps += [gap for _hit, gap in results if gap is not None]
-    hits += [hit for wall in walls for hit in _interfaces_of_pods(host, wall)]
+    hits += _interfaces_of_pods(host, walls, {hit.component for hit in hits})
     gaps += _unknown_interfaces(host)
     if closed_to_peers(host, document):  # no member starts, where a warning tells of a risk
         hits = [replace(hit, severity="critical") for hit in hits]
     return hits, gaps
 
 
-def _interfaces_of_pods(host: Host, wall: Wall) -> Iterator[Detection]:
-    """Report interfaces of pods that firewalld filters like the machine's own."""
+def _interfaces_of_pods(
+    host: Host, walls: Sequence[Wall], closed: Collection[str | None]
+) -> Iterator[Detection]:
+    """Yield interfaces of pods that firewalld filters like the machine's own.
+
+    closed: firewalls that shut a port of the node, whose finding tells of pods' interfaces too.
+    """
+    for wall in walls:
+        names = _filtered(host, wall)
+        passes_on = firewall.passes_on(wall)
+        if names and passes_on is not None and not (passes_on and wall.name in closed):
+            yield _unassigned(host, wall, names, passes_on)
+
+
+def _filtered(host: Host, wall: Wall) -> list[str]:
+    """Return the interfaces of pods, where firewalld has none of them in a zone."""
     if wall.name != firewall.FIREWALLD or not (wall.active or wall.comes):
-        return
+        return []
     names = [name for name in POD_INTERFACES if host.network.has(name)]
-    filtered = [name for name in names if firewall.leaves_out(wall, name.replace("*", "0"))]
-    passes_on = firewall.passes_on(wall)
-    if not filtered or len(filtered) < len(names) or passes_on is None:
-        return
+    if all(firewall.leaves_out(wall, name.replace("*", "0")) for name in names):
+        return names
+    return []
+
+
+def _unassigned(host: Host, wall: Wall, filtered: Sequence[str], passes_on: bool) -> Detection:
     effect = "it refuses what pods send to each other and to other machines"
     severity = "warning"
     if passes_on:
         effect = "it refuses what pods send to the machine itself, as far as no port is open"
         severity = "info"
-    yield Detection(
+    return Detection(
         f"firewalld {_state(wall)}, and none of its files gives {and_others(filtered)} or addresses"
         f" of pods to a zone: {effect}",
         (EvidenceRef("file", host.host, path=wall.file, text=f"in no zone: {filtered[0]}"),),

@@ -756,6 +756,7 @@ FIREWALLD_CONF = "/etc/firewalld/firewalld.conf"
 OPEN = '<port port="10250" protocol="tcp"/>'
 NFTABLES = {FIREWALLD_CONF: CONF + "FirewallBackend=nftables\n"}
 CLOSED = {**NFTABLES, ZONES + "public.xml": PUBLIC.format(OPEN).replace("<forward/>", "")}
+SHUT = {**NFTABLES, ZONES + "public.xml": PUBLIC.format("").replace("<forward/>", "")}
 CNI0 = TRUSTED.format('  <interface name="cni0"/>\n')
 RANGE = TRUSTED.format('  <source address="10.42.0.0/16"/>\n')
 
@@ -782,6 +783,18 @@ def test_interfaces_of_pods_in_no_zone(node, seen, interface, verdict, severity)
     assert verdicts == [verdict]
     assert [item.severity for item in found] == [severity] * bool(severity)
     assert [item.component for item in found] == [interface] * bool(severity)
+
+
+@pytest.mark.parametrize(
+    ("more", "components"),
+    [(NFTABLES, ["firewalld"]), (SHUT, ["firewalld", "cni0"])],
+)
+def test_a_shut_port_tells_of_interfaces_unless_pods_do_not_reach_each_other(
+    node, more, components
+):
+    network_evidence.network(node, interfaces=[network_evidence.interface("cni0")])
+    _verdicts, found = with_firewall(node, red_hat("", **more))
+    assert sorted(item.component for item in found) == sorted(components)
 
 
 def test_interfaces_that_were_not_read_are_unknown(node):
