@@ -208,7 +208,7 @@ class _Look:
 
     def pod(self, namespace, name):
         """Return the pod of this name as the API has it, None where there is none."""
-        return self.api.find(f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}")
+        return self.api.find(path(namespace, name))
 
     def named(self, uid):
         """Return (namespace, name) of a pod by its UID; None where it is not known.
@@ -363,6 +363,11 @@ def _distance(meta):
         return abs(other - created)
 
     return distance
+
+
+def path(namespace, name):
+    """Return the path of a pod."""
+    return f"/api/v1/namespaces/{_part(namespace)}/pods/{_part(name)}"
 
 
 def _part(text):

@@ -45,7 +45,7 @@ EVENTS = {
     )
 }
 PROBES = {"fieldSelector": "reason=Unhealthy,type=Warning"}
-MAX_PROBES, MAX_UNHEALTHY = 3000, 40
+MAX_PROBES, MAX_UNHEALTHY, MAX_ASKED = 3000, 40, 20
 PENDING = {"fieldSelector": "status.phase=Pending"}
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 # What a kubelet reports besides the cause, and mostly later.
@@ -290,7 +290,8 @@ def unhealthy(api):
     """Return (failed probes of the cluster's own pods by pod and container, cut).
 
     The rows are {namespace, pod, container, node, message, count, first, last}, the message that of
-    the newest event; those first that failed most often. They are None where so many pods of users
+    the newest event; those first that failed most often. Pods that are gone are left out: their
+    events outlive them by an hour. They are None where so many pods of users
     fail their probes that not all events are read: of what waits nothing is cut then.
     """
     rows = {}
@@ -303,7 +304,27 @@ def unhealthy(api):
             container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
             _add_probe(rows, (namespace[:63], name[:253], container[:63]), item)
     ordered = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
-    return ordered[:MAX_UNHEALTHY], len(ordered) > MAX_UNHEALTHY
+    rows = _of_pods_there(api, ordered[:MAX_UNHEALTHY])
+    return rows, len(ordered) > MAX_UNHEALTHY
+
+
+def _of_pods_there(api, rows):
+    """Return the rows without those of pods that are gone; of the last rows it is not asked."""
+    uids = {(row["namespace"], row["pod"]): row.pop("uid") for row in rows}
+    gone = {key for key, uid in list(uids.items())[:MAX_ASKED] if not _is_there(api, key, uid)}
+    return [row for row in rows if (row["namespace"], row["pod"]) not in gone]
+
+
+def _is_there(api, names, uid):
+    """Return whether a pod is still that of its events; in doubt it is."""
+    try:
+        current = api.find(pod.path(*names))
+    except ApiError as error:
+        if error.status != "denied":
+            raise
+        return True
+    meta = (current or {}).get("metadata") or {}
+    return bool(current) and not meta.get("deletionTimestamp") and uid in (None, meta.get("uid"))
 
 
 def _add_probe(rows, key, item):
@@ -315,7 +336,8 @@ def _add_probe(rows, key, item):
     row["first"] = min(filter(None, (row["first"], event["first"])), default=None)
     if (event["last"] or "") >= (row["last"] or ""):
         node = one_line(event["host"] or "", 253)
-        row.update(last=event["last"], message=_words(event["message"]), node=node)
+        uid = (item.get("involvedObject") or {}).get("uid")
+        row.update(last=event["last"], message=_words(event["message"]), node=node, uid=uid)
 
 
 def _name(about):

@@ -68,7 +68,7 @@ def table(*states):
     return [{"Status": state} for state in states]
 
 
-def collect(pods=(), events=(), nodes=None, attachments=(), probes=()):
+def collect(pods=(), events=(), nodes=None, attachments=(), probes=(), found=None):
     api = Lists(
         {
             "reason=Unhealthy": probes,
@@ -76,7 +76,8 @@ def collect(pods=(), events=(), nodes=None, attachments=(), probes=()):
             "involvedObject.kind=Pod": events,
             **{"spec.nodeName=" + name: rows for name, rows in (nodes or {}).items()},
             pod_start.ATTACHMENTS: attachments,
-        }
+        },
+        found,
     )
     data, cut = pod_start.collect(api, lambda error: error.status == "timeout")
     json.dumps(data)
@@ -337,6 +338,24 @@ def test_failed_probes_of_the_cluster_s_own_pods():
     assert row["last"] == "2027-01-15T07:59:30Z"
     assert "BGP not established" in row["message"]
     assert not cut
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"),
+    [
+        (None, 0),
+        ({"metadata": {"uid": "another"}}, 0),
+        ({"metadata": {"uid": "u", "deletionTimestamp": "2027-01-15T07:59:00Z"}}, 0),
+        ({"metadata": {"uid": "u"}}, 1),
+        (ApiError("denied", "HTTP 403", 403), 1),
+    ],
+)
+def test_events_of_a_pod_that_is_gone_do_not_count(answer, count):
+    failed = probe()
+    failed["involvedObject"]["uid"] = "u"
+    path = "/api/v1/namespaces/calico-system/pods/calico-node-bcdfg"
+    data, cut, _api = collect(probes=[failed], found={path: answer})
+    assert (len(data["unhealthy"]), cut) == (count, False)
 
 
 def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
