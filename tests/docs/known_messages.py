@@ -20,6 +20,7 @@ FINDINGS = {
     "event": ("KM600", "KM610"),
     "kubelet": ("KM502", "KM525", "KM529"),
     "kernel": ("KM562",),
+    "kubeadm": (),
     **dict.fromkeys(("containerd", "crio", "dockerd", "cri-dockerd", "runc"), ("KM508", "KM529")),
     **dict.fromkeys(
         (
@@ -95,7 +96,7 @@ def _escaped(words: str) -> str:
 def _places(row) -> str:
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
     found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
-    return f"Said by {', '.join(sorted(row.places))}; quoted by {found}"
+    return f"Said by {', '.join(sorted(row.places))}; quoted by {found or 'no finding'}"
 
 
 def _releases(row) -> str:
