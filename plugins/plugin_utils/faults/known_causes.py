@@ -28,15 +28,15 @@ def explained(
 
 
 def with_cause(hit: Detection, row: Known | None) -> Detection:
-    """Return a hit with this cause, the hit itself where there is none or it tells it already."""
-    if row is None or row.clause in hit.summary:
+    """Return a hit with this cause, once."""
+    if row is None:
         return hit
-    severity = hit.severity
-    if severity == "info":
-        severity = "warning"
+    if hit.severity == "info":
+        hit = replace(hit, severity="warning")
+    if row.clause in hit.summary:
+        return hit
     return replace(
         hit,
         summary=f"{hit.summary}. Known cause: {row.cause}",
         remedy=f"{row.advice}; {hit.remedy}",
-        severity=severity,
     )

@@ -546,17 +546,23 @@ def trouble(reason: str, message: str) -> Trouble | None:
         cause = _of_pull(reason, message)
     else:
         cause = _of_create(message)
-    if cause is None or cause.kind in GENERIC:
-        return _known(message, cause)
-    return cause
+    return _known(message, cause)
 
 
 def _known(message: str, cause: Trouble | None) -> Trouble | None:
-    """Return a cause as the table of known messages tells it, where it has the message."""
+    """Return a cause as the table of known messages tells it, where it has the message.
+
+    None of its causes is a workload's own.
+    """
     row = known_message.find((known_message.EVENT,), message)
     if row is None:
         return cause
-    return replace(cause or UNNAMED, what=row.clause, cure=row.advice)
+    told = replace(UNNAMED, what=row.clause, cure=row.advice)
+    if cause is None or cause.whose == WORKLOAD:
+        return told
+    if cause.kind in GENERIC:
+        return replace(told, kind=cause.kind)
+    return cause
 
 
 def is_pull(reason: str, message: str) -> bool:
