@@ -17,7 +17,7 @@ EXAMPLES = (
 )
 # The findings that quote what is said at a place; any other place is a pod of the cluster itself.
 FINDINGS = {
-    "event": ("KM600", "KM610"),
+    "event": ("KM223", "KM600", "KM610"),
     "kubelet": ("KM502", "KM525", "KM529"),
     "kernel": ("KM562",),
     **dict.fromkeys(("containerd", "crio", "dockerd", "cri-dockerd", "runc"), ("KM508", "KM529")),
@@ -28,6 +28,7 @@ FINDINGS = {
         ),
         ("KM114", "KM116", "KM117", "KM118"),
     ),
+    "kubeadm": (),  # what it says to its operator
 }
 OF_PODS = ("KM550", "KM560", "KM561")
 HEAD = """\
@@ -95,7 +96,8 @@ def _escaped(words: str) -> str:
 def _places(row) -> str:
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
     found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
-    return f"Said by {', '.join(sorted(row.places))}; quoted by {found}"
+    told = f"Said by {', '.join(sorted(row.places))}"
+    return f"{told}; quoted by {found}" if found else told
 
 
 def _releases(row) -> str:

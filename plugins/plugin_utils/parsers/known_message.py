@@ -36,9 +36,11 @@ CACHED = 4096
 ANY, EVENT, KERNEL = "any", "event", "kernel"
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
 # Programs that log what others within them say.
+_EMBEDDED = (*message_table.EMBEDDED["k3s"], "k3s", "kube-proxy", "network", "cloud")
 _WITHIN: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*message_table.EMBEDDED["k3s"], "k3s")),
+    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), _EMBEDDED),
     **dict.fromkeys(("dockerd", "cri-dockerd"), ("dockerd", "cri-dockerd", "containerd")),
+    "cloud-controller-manager": ("cloud",),
 }
 _QUOTES = re.compile(r'\\+(?=["\'])')
 _SPACES = re.compile(r"(?:\\+[nrt]|\s)+")
