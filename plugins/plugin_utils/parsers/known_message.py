@@ -74,11 +74,13 @@ class Known:
     """What a text means.
 
     advice: what to do, and the link that confirms it
+    is_of_pods: whether events of pods have it too, so that it may concern one pod
     """
 
     id: str
     cause: str
     advice: str
+    is_of_pods: bool = False
 
     @property
     def clause(self) -> str:
@@ -163,9 +165,9 @@ def _find(places: frozenset[str], text: str, release: str | None) -> Known | Non
     values = {name: value or "" for name, value in match.groupdict().items()}
     shown = {name: one_line(value, VALUE) for name, value in values.items()}
     safe = {name: _in_shell(name, value) for name, value in values.items()}
-    return Known(
-        row.id, _filled(row.cause, shown), f"{_filled(row.advice, safe)} (see {row.source})"
-    )
+    advice = f"{_filled(row.advice, safe)} (see {row.source})"
+    is_of_pods = not row.places.isdisjoint((EVENT, ANY))
+    return Known(row.id, _filled(row.cause, shown), advice, is_of_pods)
 
 
 def _in_shell(name: str, value: str) -> str:
