@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -81,6 +82,8 @@ def _entry(row, place: str, text: str) -> str:
 
 
 def _filled(words: str, groups: dict[str, str]) -> str:
+    """Return a text with its groups in capitals; of groups side by side only one has a value."""
+    words = re.sub(r"(\{[a-z_]+\})(?:\{[a-z_]+\})+", r"\1", words)
     for name, value in groups.items():
         words = words.replace(f"{{{name}}}", value)
     return words

@@ -172,7 +172,7 @@ def _find(places: frozenset[str], text: str, release: str | None) -> Known | Non
 
 def _in_shell(name: str, value: str) -> str:
     """Return a value that an operator may copy into a shell, else its name in capitals."""
-    return value if _SAFE.fullmatch(value) else name.upper()
+    return name.upper() if value and not _SAFE.fullmatch(value) else value
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

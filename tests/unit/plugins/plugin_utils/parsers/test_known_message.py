@@ -153,6 +153,15 @@ def test_what_a_shell_would_run_is_not_in_an_advice(rows: list[Row], value: str)
     assert found.advice.startswith("ls -l PATH {other}")
 
 
+def test_of_groups_side_by_side_only_one_has_a_value(rows: list[Row]) -> None:
+    pattern = re.compile(r"cannot (?:open (?P<path>\S{1,200})|read (?P<other>\S{1,200}))")
+    rows.append(_row(pattern=pattern, cause="{path}{other} fails", advice="ls {path}{other}"))
+    found = known_message.find(("kubelet",), "cannot read /b")
+    assert found is not None
+    assert found.cause == "/b fails"
+    assert found.advice.startswith("ls /b (")
+
+
 def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:
     rows.append(_row())
     text = "cannot open /a"
