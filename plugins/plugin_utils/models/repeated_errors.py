@@ -147,8 +147,6 @@ _OF_CONTAINER = re.compile(
 _OF_EACH_POD = re.compile(
     r"program (?:\S{1,200}/)?(?:runc|crun|conmon|containerd-shim(?:-runc-v\d)?) of "
 )
-# Units of which the kubelet is a part: their log has what their other parts say.
-_EMBEDS = re.compile(r"k3s|rke2|k0s|snap\.microk8s")
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
 
@@ -309,8 +307,6 @@ def _read(row: ComponentErrors, entry: RepeatedError, places: Iterable[str] = ()
     if row.component not in RUNTIMES:
         table = row.component
     answer = error_answer.read(entry.line, table)
-    if _EMBEDS.match(row.source):
-        places = (*places, "k3s")
     cause = known_message.find((row.component, *places), entry.line)
     is_obstacle = cause is not None and not _is_of_few_pods(entry, cause)
     if answer is not None and not _OTHERS.search(entry.line):

@@ -254,11 +254,3 @@ def test_a_known_message_about_few_pods_is_left_to_the_finding_about_pods(world,
     assert bool(findings) is is_told
     if is_told:
         assert "Known cause: The bridge cni0" in findings[0].summary
-
-
-@pytest.mark.parametrize(("source", "is_told"), [("k3s.service", True), ("kubelet.service", False)])
-def test_what_a_part_of_k3s_says_is_in_the_log_of_its_kubelet(world, source, is_told):
-    line = HEAD + "link has incompatible addresses. Remove additional addresses and try again"
-    give(world, "w1", "kubelet", source, line)
-    texts = [finding.summary for finding in verdict(world, "KM529", "w1")[1]]
-    assert any("Known cause: The interface flannel.1" in text for text in texts) is is_told
