@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 
@@ -17,7 +18,7 @@ EXAMPLES = (
 )
 # The findings that quote what is said at a place; any other place is a pod of the cluster itself.
 FINDINGS = {
-    "event": ("KM600", "KM610"),
+    "event": ("KM223", "KM600", "KM610"),
     "kubelet": ("KM502", "KM525", "KM529"),
     "kernel": ("KM562",),
     "kubeadm": (),
@@ -29,6 +30,7 @@ FINDINGS = {
         ),
         ("KM114", "KM116", "KM117", "KM118"),
     ),
+    "kubeadm": (),  # what it says to its operator
 }
 OF_PODS = ("KM550", "KM560", "KM561")
 HEAD = """\
@@ -81,6 +83,8 @@ def _entry(row, place: str, text: str) -> str:
 
 
 def _filled(words: str, groups: dict[str, str]) -> str:
+    """Return a text with its groups in capitals; of groups side by side only one has a value."""
+    words = re.sub(r"(\{[a-z_]+\})(?:\{[a-z_]+\})+", r"\1", words)
     for name, value in groups.items():
         words = words.replace(f"{{{name}}}", value)
     return words
@@ -96,7 +100,8 @@ def _escaped(words: str) -> str:
 def _places(row) -> str:
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
     found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
-    return f"Said by {', '.join(sorted(row.places))}; quoted by {found or 'no finding'}"
+    told = f"Said by {', '.join(sorted(row.places))}"
+    return f"{told}; quoted by {found}" if found else told
 
 
 def _releases(row) -> str:

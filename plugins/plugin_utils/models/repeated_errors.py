@@ -308,7 +308,7 @@ def _read(row: ComponentErrors, entry: RepeatedError, places: Iterable[str] = ()
         table = row.component
     answer = error_answer.read(entry.line, table)
     cause = known_message.find((row.component, *places), entry.line)
-    is_obstacle = cause is not None
+    is_obstacle = cause is not None and not _is_of_few_pods(entry, cause)
     if answer is not None and not _OTHERS.search(entry.line):
         is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
     return Repeated(row, entry, answer, is_obstacle, cause)
@@ -343,6 +343,11 @@ def _is_of_one_pod(entry: RepeatedError, answer: Answer) -> bool:
     if entry.pods == 0 or _is_of_many(entry):
         return False
     return answer.kind == "not_found" or _MIRROR_POD.search(entry.line) is None
+
+
+def _is_of_few_pods(entry: RepeatedError, cause: Known) -> bool:
+    """Tell whether a message may concern pods only that the API tells of (KM600)."""
+    return cause.is_of_pods and entry.pods > 0 and not _is_of_many(entry)
 
 
 def _is_of_many(entry: RepeatedError) -> bool:

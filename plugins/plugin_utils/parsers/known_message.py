@@ -36,9 +36,11 @@ CACHED = 4096
 ANY, EVENT, KERNEL = "any", "event", "kernel"
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
 # Programs that log what others within them say.
+_EMBEDDED = (*message_table.EMBEDDED["k3s"], "k3s", "kube-proxy", "network", "cloud")
 _WITHIN: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*message_table.EMBEDDED["k3s"], "k3s")),
+    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), _EMBEDDED),
     **dict.fromkeys(("dockerd", "cri-dockerd"), ("dockerd", "cri-dockerd", "containerd")),
+    "cloud-controller-manager": ("cloud",),
 }
 _QUOTES = re.compile(r'\\+(?=["\'])')
 _SPACES = re.compile(r"(?:\\+[nrt]|\s)+")
@@ -72,11 +74,13 @@ class Known:
     """What a text means.
 
     advice: what to do, and the link that confirms it
+    is_of_pods: whether events of pods have it too, so that it may concern one pod
     """
 
     id: str
     cause: str
     advice: str
+    is_of_pods: bool = False
 
     @property
     def clause(self) -> str:
@@ -161,14 +165,14 @@ def _find(places: frozenset[str], text: str, release: str | None) -> Known | Non
     values = {name: value or "" for name, value in match.groupdict().items()}
     shown = {name: one_line(value, VALUE) for name, value in values.items()}
     safe = {name: _in_shell(name, value) for name, value in values.items()}
-    return Known(
-        row.id, _filled(row.cause, shown), f"{_filled(row.advice, safe)} (see {row.source})"
-    )
+    advice = f"{_filled(row.advice, safe)} (see {row.source})"
+    is_of_pods = not row.places.isdisjoint((EVENT, ANY))
+    return Known(row.id, _filled(row.cause, shown), advice, is_of_pods)
 
 
 def _in_shell(name: str, value: str) -> str:
     """Return a value that an operator may copy into a shell, else its name in capitals."""
-    return value if _SAFE.fullmatch(value) else name.upper()
+    return name.upper() if value and not _SAFE.fullmatch(value) else value
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:

@@ -170,7 +170,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
 
 def _programs(owner: supervisor.Supervisor | None) -> tuple[str, ...]:
     """Return whose messages the log of a kubelet may have."""
-    return (KUBELET,) if owner is None else (KUBELET, "k3s")
+    return (KUBELET,) if owner is None else (KUBELET, "k3s", "rke2")
 
 
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
@@ -198,7 +198,7 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         f"the kubelet does not run: {unit} does not finish its start, because {wait.clause}:"
         f" {ends(wait.message, 300)}"
     )
-    return Detection(
+    hit = Detection(
         one_line(summary, 800),
         (EvidenceRef("log", host.host, object=unit, text=ends(wait.line, 400)),),
         f"{wait.advice}; it asks again by itself",
@@ -207,6 +207,7 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         component=KUBELET,
         risk=0,
     )
+    return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version)
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:

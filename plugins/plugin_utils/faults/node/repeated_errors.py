@@ -48,7 +48,7 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
     # KM525 names itself what a kubelet repeats of its Node.
     explained_by=_OF_MACHINE
     | _OF_CONTROL_PLANE
-    | causes("KM507", "KM508", "KM509", "KM519", "KM524", "KM525", "KM605", "KM608"),
+    | causes("KM507", "KM508", "KM509", "KM519", "KM524", "KM525", "KM600", "KM605", "KM608"),
     same_node=True,
 )
 def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:

@@ -180,7 +180,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     )
     texts = [event.message] if event is not None else []
     release = view.kubelet if view is not None else None
-    return explained(hit, PLACES, [*texts, main.text, *(row.text for row in rows)], release)
+    return explained(hit, PLACES, [*texts, main.text], release)
 
 
 def _mount(main: Waiting, view: NodeView | None) -> str:

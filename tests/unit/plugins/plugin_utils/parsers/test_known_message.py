@@ -17,7 +17,6 @@ except ImportError:  # Python 3.10
     import sre_constants as _constants  # type: ignore[no-redef]
     import sre_parse as _parser  # type: ignore[no-redef]
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import pod_roles
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import known_message
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.known_message import Row
 from tests import measures
@@ -28,10 +27,6 @@ ROWS = [row for rows in FILES.values() for row in rows]
 LINES = [line for name in FILES for line in page.examples(name)]
 LONGEST_REPEAT = 400
 SLOW = 0.05  # seconds of CPU for one pattern over the longest text
-PLACES = {
-    *(known_message.ANY, known_message.EVENT, known_message.KERNEL, "cloud", "dns", "kube-proxy"),
-    *(pod_roles.NETWORK, pod_roles.CSI, pod_roles.DEVICES, "kubelet"),
-}
 BY_ID = {row.id: row for row in ROWS}
 
 
@@ -60,25 +55,11 @@ def test_a_row_matches_its_own_example(name: str, place: str, text: str) -> None
 
 
 @pytest.mark.parametrize(("name", "place", "text"), LINES, ids=[line[0] for line in LINES])
-def test_no_other_row_matches_an_example(name: str, place: str, text: str) -> None:
+def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, text: str) -> None:
     whole = known_message.plain(text)
-    beside = _beside(BY_ID[name])
-    assert [row.id for row in beside if row.pattern.search(whole)] == [name]
-
-
-def _beside(row: Row) -> list[Row]:
-    """Return the rows that some lookup takes together with this one."""
-    if known_message.ANY in row.places:
-        return ROWS
-    together = {id(other) for place in row.places for other in _looked_up(place)}
-    return [other for other in ROWS if id(other) in together]
-
-
-def _looked_up(place: str) -> list[Row]:
-    """Return the rows that are looked up at a place, and those of programs that contain it."""
-    around = {name for name, inner in known_message._WITHIN.items() if place in inner}
-    names = (place, *around)
-    return [row for name in names for row in known_message._of_places(frozenset((name,)))]
+    rows = known_message._of_places(BY_ID[name].places)
+    assert place in BY_ID[name].places or known_message.ANY in BY_ID[name].places
+    assert [row.id for row in rows if row.pattern.search(whole)] == [name]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
@@ -170,6 +151,15 @@ def test_what_a_shell_would_run_is_not_in_an_advice(rows: list[Row], value: str)
     found = known_message.find(("kubelet",), f"cannot open {value}")
     assert found is not None
     assert found.advice.startswith("ls -l PATH {other}")
+
+
+def test_of_groups_side_by_side_only_one_has_a_value(rows: list[Row]) -> None:
+    pattern = re.compile(r"cannot (?:open (?P<path>\S{1,200})|read (?P<other>\S{1,200}))")
+    rows.append(_row(pattern=pattern, cause="{path}{other} fails", advice="ls {path}{other}"))
+    found = known_message.find(("kubelet",), "cannot read /b")
+    assert found is not None
+    assert found.cause == "/b fails"
+    assert found.advice.startswith("ls /b (")
 
 
 def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:

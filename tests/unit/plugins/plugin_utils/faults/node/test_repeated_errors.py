@@ -237,3 +237,20 @@ def test_the_cause_of_a_known_message_is_told(world, code, host, component, line
     assert (said, finding.severity) == ("present", "warning")
     assert f"Known cause: {words}" in finding.summary
     assert "(see https://github.com/" in finding.remedy
+
+
+BRIDGE = HEAD + (
+    '"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"a\\" with'
+    " CreatePodSandboxError: plugin type=flannel failed (add): failed to set bridge addr:"
+    ' \\"cni0\\" already has an IP address different from 10.244.1.1/24" pod="default/a"'
+)
+
+
+@pytest.mark.parametrize(("pods", "is_told"), [(0, True), (1, False), (3, True)])
+def test_a_known_message_about_few_pods_is_left_to_the_finding_about_pods(world, pods, is_told):
+    entries = [entry(BRIDGE, pods=pods)]
+    give(world, "w1", "kubelet", "kubelet.service", entries=entries)
+    findings = verdict(world, "KM529", "w1")[1]
+    assert bool(findings) is is_told
+    if is_told:
+        assert "Known cause: The bridge cni0" in findings[0].summary
