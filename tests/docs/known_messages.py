@@ -21,7 +21,6 @@ FINDINGS = {
     "event": ("KM223", "KM600", "KM610"),
     "kubelet": ("KM502", "KM525", "KM529"),
     "kernel": ("KM562",),
-    "kubeadm": (),
     **dict.fromkeys(("containerd", "crio", "dockerd", "cri-dockerd", "runc"), ("KM508", "KM529")),
     **dict.fromkeys(
         (
