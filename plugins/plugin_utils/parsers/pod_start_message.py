@@ -557,11 +557,11 @@ def _known(message: str, cause: Trouble | None) -> Trouble | None:
     row = known_message.find((known_message.EVENT,), message)
     if row is None:
         return cause
-    told = replace(UNNAMED, what=row.clause, cure=row.advice)
+    trouble_of_row = replace(UNNAMED, what=row.clause, cure=row.advice)
     if cause is None or cause.whose == WORKLOAD:
-        return told
+        return trouble_of_row
     if cause.kind in GENERIC:
-        return replace(told, kind=cause.kind)
+        return replace(trouble_of_row, kind=cause.kind)
     return cause
 
 
