@@ -73,6 +73,7 @@ kubemend.remediation
    docs/variables
    docs/rights
    docs/faults
+   docs/known-messages
    docs/reports
    docs/waivers
    docs/exit-codes

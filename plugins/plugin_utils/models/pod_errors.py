@@ -15,7 +15,8 @@ from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import RunningPod, SystemPods
 from ..evidence.document import ends, one_line
 from ..parsers import message_table
-from . import repeated_errors
+from ..parsers.known_message import Known
+from . import pod_roles, repeated_errors
 from .repeated_errors import Repeated
 
 SHOWN, TOLD = 300, 3  # characters of a line, lines
@@ -32,6 +33,7 @@ class PodError:
     kind, clause, advice: of the answer that it got; empty where its meaning is not known
     is_constant: whether it is said all the time
     told: the last lines in which a device plugin says what it misses
+    known: the cause of the message, where it is known
     """
 
     namespace: str
@@ -47,6 +49,7 @@ class PodError:
     advice: str = ""
     is_constant: bool = False
     told: tuple[str, ...] = ()
+    known: Known | None = None
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,10 @@ def _read(row: RunningPod, clock: float) -> PodError:
     is_constant = entry.minutes >= MINUTES and entry.count >= COUNT
     counts = entry.count, max(1, round((clock - (row.since or clock)) / 60)), entry.last
     message = ends(one_line(error.message, 2000), SHOWN)
-    if answer is None:
-        return PodError(*names, path, message, *counts, is_constant=is_constant, told=misses)
-    clause = one_line(answer.clause, 300)
-    meaning = answer.kind, clause, answer.advice
-    return PodError(*names, path, message, *counts, *meaning, is_constant, misses)
+    meaning = "", "", ""
+    if answer is not None:
+        meaning = answer.kind, one_line(answer.clause, 300), answer.advice
+    return PodError(*names, path, message, *counts, *meaning, is_constant, misses, error.known)
 
 
 def _worst(row: RunningPod, clock: float) -> Repeated | None:
@@ -99,5 +101,6 @@ def _worst(row: RunningPod, clock: float) -> Repeated | None:
     if row.container in message_table.COMPONENTS:
         component = row.container
     errors = ComponentErrors(component, row.path, since=row.since, entries=row.entries)
-    going = repeated_errors.current(errors, clock)
+    names = PodError(row.namespace, row.pod, row.container, row.path)
+    going = repeated_errors.current(errors, clock, pod_roles.places(names))
     return max(going, key=repeated_errors.weight, default=None)

@@ -11,7 +11,7 @@ and of which the answer is known. Another one is quoted where it is said all the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -23,8 +23,9 @@ from ..evidence.answers.node.repeated_errors import (
     RepeatedErrors,
 )
 from ..evidence.document import ends, one_line
-from ..parsers import component_log, error_answer
+from ..parsers import component_log, error_answer, known_message
 from ..parsers.error_answer import Answer
+from ..parsers.known_message import Known
 from .moments import moment
 
 CONTROL_PLANE = (
@@ -156,12 +157,14 @@ class Repeated:
 
     answer: what it means, None where that is not known
     is_obstacle: whether it keeps the component from its work
+    known: its cause, where that is known for the whole message
     """
 
     row: ComponentErrors
     entry: RepeatedError
     answer: Answer | None
     is_obstacle: bool
+    known: Known | None = None
 
     @property
     def message(self) -> str:
@@ -211,6 +214,9 @@ def of_node(document: Mapping[str, Any]) -> NodeError | None:
     error = max((_read(row, entry) for entry in entries), key=weight, default=None)
     if error is None:
         return None
+    if error.known is not None:
+        kind = error.answer.kind if error.answer is not None else ""
+        return NodeError(error.message, error.known.clause, error.known.advice, kind)
     if error.answer is None:
         return NodeError(error.message)
     clause = one_line(error.answer.clause, 300)
@@ -248,15 +254,19 @@ def _is_of_node(entry: RepeatedError, read_at: float) -> bool:
     return _goes_on(entry, read_at, MINUTES, COUNT) and bool(_OF_NODE.search(entry.line))
 
 
-def current(row: ComponentErrors, read_at: float) -> list[Repeated]:
-    """Return the errors of a component that go on."""
-    return [_read(row, entry) for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)]
+def current(row: ComponentErrors, read_at: float, places: Iterable[str] = ()) -> list[Repeated]:
+    """Return the errors of a component that go on.
+
+    places: who says it, where that is more than the component (known_message)
+    """
+    entries = [entry for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)]
+    return [_read(row, entry, places) for entry in entries]
 
 
-def weight(item: Repeated) -> tuple[bool, int]:
+def weight(item: Repeated) -> tuple[bool, bool, int]:
     """Return what an error weighs: that an object is not there follows from another one."""
     is_cause = item.answer is not None and item.answer.kind != "not_found"
-    return is_cause, item.entry.count
+    return item.known is not None, is_cause, item.entry.count
 
 
 def gap(row: ComponentErrors, read_at: float) -> str:
@@ -291,16 +301,17 @@ def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> 
     return read_at - entry.last <= min(LAST_SECONDS, max(QUIET_SECONDS, INTERVALS * interval))
 
 
-def _read(row: ComponentErrors, entry: RepeatedError) -> Repeated:
+def _read(row: ComponentErrors, entry: RepeatedError, places: Iterable[str] = ()) -> Repeated:
     entry = replace(entry, line=entry.line[:LONGEST])
     table = "containerd"
     if row.component not in RUNTIMES:
         table = row.component
     answer = error_answer.read(entry.line, table)
-    is_obstacle = False
+    cause = known_message.find((row.component, *places), entry.line)
+    is_obstacle = cause is not None and not _is_of_few_pods(entry, cause)
     if answer is not None and not _OTHERS.search(entry.line):
-        is_obstacle = _is_obstacle(row.component, entry, answer)
-    return Repeated(row, entry, answer, is_obstacle)
+        is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
+    return Repeated(row, entry, answer, is_obstacle, cause)
 
 
 def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
@@ -332,6 +343,11 @@ def _is_of_one_pod(entry: RepeatedError, answer: Answer) -> bool:
     if entry.pods == 0 or _is_of_many(entry):
         return False
     return answer.kind == "not_found" or _MIRROR_POD.search(entry.line) is None
+
+
+def _is_of_few_pods(entry: RepeatedError, cause: Known) -> bool:
+    """Tell whether a message may concern pods only that the API tells of (KM600)."""
+    return cause.is_of_pods and entry.pods > 0 and not _is_of_many(entry)
 
 
 def _is_of_many(entry: RepeatedError) -> bool:

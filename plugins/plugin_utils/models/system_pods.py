@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..evidence import contract
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
-from ..parsers import component_log, message_table
+from ..parsers import component_log, known_message, message_table
+from ..parsers.known_message import Known
 from ..parsers.message_form import Reading
+from . import pod_roles
 
 # A kubelet waits five minutes at most before it starts a container again. Three ends within an hour
 # are one each 20 minutes. After a boot, what waits for what is not up yet ends a few times.
@@ -32,6 +34,7 @@ class EndedPod:
     current: whether by its logs alone it ends again and again at the time of the audit
     reading: what the line means, None where no table has it
     told, told_in: the last error of the program's own file on the node, and its path
+    known: the known cause of that line, or of another one of its end
     """
 
     namespace: str
@@ -45,6 +48,7 @@ class EndedPod:
     error: str = ""
     told: str = ""
     told_in: str = ""
+    known: Known | None = None
 
 
 def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
@@ -69,7 +73,7 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
     # Programs of the cluster share libraries; what is their own is in no table.
     component = row.container if row.container in message_table.COMPONENTS else LIBRARY
     telling = component_log.telling(lines, component_log.last_word(lines), component)
-    return EndedPod(
+    pod = EndedPod(
         one_line(row.namespace, 63),
         one_line(row.pod, 253),
         one_line(row.container, 63),
@@ -81,6 +85,8 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
         one_line(row.error or "", 200),
         *_told(row.own),
     )
+    texts = (telling.line, pod.told, *reversed(lines))
+    return replace(pod, known=known_message.first(pod_roles.places(pod), texts))
 
 
 def _told(file: OwnFile | None) -> tuple[str, str]:

@@ -10,9 +10,9 @@ the reference plugins of the CNI.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from . import errno_message
+from . import errno_message, known_message
 
 # Whose mistake it is: the workload's own, or that of the node (and what it reaches).
 WORKLOAD, NODE = "workload", "node"
@@ -43,6 +43,7 @@ RATE, UNAUTHORIZED, NOT_FOUND, DNS, CERTIFICATE, PLAIN_HTTP, REFUSED, TIMEOUT, P
     "pull_timeout",
     "pull_other",
 )
+KNOWN = "known_message"
 PLATFORM, PROXY, SERVER_ERROR = "pull_platform", "pull_proxy", "pull_server_error"
 PROGRAM, STORE, CLOUD_ADDRESS = "runtime_program_missing", "store_incomplete", "no_cloud_address"
 OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
@@ -78,6 +79,7 @@ PULL_REASONS = frozenset(
 OF_ONE = frozenset(
     (
         CREATE,
+        KNOWN,
         RUNTIME_CLASS,
         CERTIFICATE,
         DNS,
@@ -96,6 +98,24 @@ OF_ONE = frozenset(
         NO_DRIVER,
     )
 )
+# What names a symptom of many causes: a message whose cause is known says more.
+GENERIC = frozenset(
+    (
+        CNI_DAEMON,
+        CREATE,
+        DEADLINE,
+        ERRNO,
+        MOUNT,
+        MOUNT_BUSY,
+        MOUNT_SERVER,
+        MOUNT_TIMEOUT,
+        PULL,
+        REFUSED,
+        RESERVED,
+        RUNTIME,
+        TIMEOUT,
+    )
+)
 MOUNT_REASONS = frozenset(("FailedMount", "FailedMapVolume", "FailedAttachVolume"))
 
 
@@ -112,6 +132,9 @@ class Trouble:
     whose: str
     what: str
     cure: str
+
+
+UNNAMED = Trouble(KNOWN, NODE, "", "")
 
 
 def _table(*rows: tuple[str, str, str, str, str]) -> tuple[tuple[re.Pattern[str], Trouble], ...]:
@@ -518,10 +541,28 @@ def trouble(reason: str, message: str) -> Trouble | None:
     None: the text names no cause.
     """
     if reason in MOUNT_REASONS:
-        return _of_mount(message)
-    if is_pull(reason, message):
-        return _of_pull(reason, message)
-    return _of_create(message)
+        cause = _of_mount(message)
+    elif is_pull(reason, message):
+        cause = _of_pull(reason, message)
+    else:
+        cause = _of_create(message)
+    return _known(message, cause)
+
+
+def _known(message: str, cause: Trouble | None) -> Trouble | None:
+    """Return a cause as the table of known messages tells it, where it has the message.
+
+    None of its causes is a workload's own.
+    """
+    row = known_message.find((known_message.EVENT,), message)
+    if row is None:
+        return cause
+    trouble_of_row = replace(UNNAMED, what=row.clause, cure=row.advice)
+    if cause is None or cause.whose == WORKLOAD:
+        return trouble_of_row
+    if cause.kind in GENERIC:
+        return replace(trouble_of_row, kind=cause.kind)
+    return cause
 
 
 def is_pull(reason: str, message: str) -> bool:

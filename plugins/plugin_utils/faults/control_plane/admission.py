@@ -17,6 +17,7 @@ from ...models.cluster import Cluster
 from ...models.pod_start import qualified
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, unknown, without_kubernetes
+from ..known_causes import explained
 
 # What has just been installed gets its pods in a moment.
 SETTLE_SECONDS = 300.0
@@ -233,7 +234,7 @@ def _group_hit(cluster: Cluster, items: list[ApiService]) -> Detection:
     if first.since:
         since = f" since {one_line(first.since, 40)}"
     service = f"{one_line(first.namespace, 63)}/{one_line(first.service, 63)}"
-    return Detection(
+    hit = Detection(
         f"{names} is not available{since}: {one_line(first.reason, 80)} of Service {service}; until"
         " it is, namespaces that are deleted stay Terminating, and garbage collection and quotas"
         " may stand still",
@@ -241,6 +242,7 @@ def _group_hit(cluster: Cluster, items: list[ApiService]) -> Detection:
         _group_advice(first),
         component="kube-apiserver",
     )
+    return explained(hit, ("kube-apiserver",), [item.message or "" for item in items])
 
 
 def _group_proof(cluster: Cluster, item: ApiService) -> EvidenceRef:

@@ -17,6 +17,7 @@ from ...models.control_plane import ControlPlane, FileUse, Process
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class
 from ..base import CheckResult, Detection, causes, node_check
+from ..known_causes import explained
 from . import restart_wording, static_pods
 
 REPEATED = 2
@@ -131,10 +132,10 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
     proofs = list(restart_wording.proofs(host, end))
     if last:
         proofs.append(EvidenceRef("log", host.host, path=one_line(log.path or "", 300), text=last))
-    severity = None
+    severity = "info"
     if len(ends) >= REPEATED:
         severity = "warning"
-    return Detection(
+    hit = Detection(
         f"it was restarted {_times(len(ends))} within the last hour:"
         f" {restart_wording.clause(end, use)}{message}{_former(ends)}",
         tuple(proofs),
@@ -144,6 +145,7 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
         use.component,
         severity=severity,
     )
+    return explained(hit, (use.component,), (last,))
 
 
 def _times(number: int) -> str:

@@ -22,6 +22,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, systemd_unit, unit_journal
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
+from ..known_causes import explained
 from ..node import firewall, kubelet_supervisor, kubelet_unit
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
@@ -131,7 +132,7 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     cause = _message(telling)
     if past is not None:
         cause = f"; {past.what}"
-    return Detection(
+    hit = Detection(
         one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 800),
         _proofs(host, service, telling, lines),
         _remedy(service, telling, bool(_slow_line(lines)), owner),
@@ -140,6 +141,9 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
         component=service.row.component,
         severity=_severity(service),
     )
+    if past is not None or _is_stopped(service):
+        return hit
+    return explained(hit, (service.row.component,), (telling.line, *reversed(lines)))
 
 
 def _severity(service: Service) -> str | None:

@@ -24,6 +24,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
+from ..known_causes import explained
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
 
@@ -318,7 +319,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     state = "is well"
     if host.control_plane and host.control_plane.kubelet_unproven:
         state = "runs"
-    return Detection(
+    hit = Detection(
         f"its manifest is there and the kubelet {state}, but it"
         f" {effect}{_starts(exits)}{_last_start(lived)}{message}",
         tuple(_proofs(subject, telling, last, kubelet, end)),
@@ -327,6 +328,11 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
         host.node,
         use.component,
         because=subject.because,
+    )
+    if end is not None:
+        return hit
+    return explained(
+        hit, (use.component, "kubelet"), (telling.line, last, kubelet, *reversed(lines))
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet import status as kubelet_status
 from ...models.result import EvidenceRef, Missing
 from ...parsers import (
+    known_message,
     message_class,
     pflag,
     runtime_journal,
@@ -36,6 +37,7 @@ from ...parsers import (
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
+from ..known_causes import explained
 from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -247,13 +249,20 @@ class Runtime:
                 *self._words(),
             )
         )
-        return self._hit(
+        hit = self._hit(
             unit,
             f"the container runtime does not run: {name}: {'; '.join(reasons)}",
             tuple(proofs),
             advice,
             risk=_start_risk(unit, state),
         )
+        if state.kind == systemd_unit.STOPPED:
+            return hit
+        return self._explained(hit, [words.line, *reversed(record.said)])
+
+    def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
+        """Return a hit with the known cause of what a runtime wrote."""
+        return explained(hit, known_message.RUNTIMES, texts)
 
     def _start_advice(
         self, unit: Unit, state: systemd_unit.State, disabled: bool, by_systemd: bool
@@ -521,12 +530,13 @@ class Runtime:
                 f" {self._unit_name()}; ctr plugins ls), and disabled_plugins in {path};"
                 f" {self._leave()}",
             )
-        return self._at_calls(
+        hit = self._at_calls(
             f"serves no CRI: it did not load its plugin {failure.plugin}: {failure.reason}",
             f"{failure.cure or f'correct what it names in {path}'}; then systemctl restart"
             f" {self._unit_name()}: {self._leave()}",
             EvidenceRef("log", self.host.host, object=self._unit_name(), text=failure.line),
         )
+        return self._explained(hit, [failure.line])
 
     def _damaged(self, path: str) -> Detection:
         """Report a containerd that runs without its database, and without all that needs it."""

@@ -17,6 +17,7 @@ from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import explained
 from . import api_node, heartbeat_cause, registration
 from . import identity as node_identity
 
@@ -172,7 +173,7 @@ def _said(host: Host) -> tuple[str, str]:
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     message = _words(view) or "it does not say why"
     text = f"Ready is False: {message}"
-    return Detection(
+    hit = Detection(
         f"the kubelet runs, and says itself that the node is not ready: {message}",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
         "fix what it names; journalctl -u kubelet tells more",
@@ -180,3 +181,4 @@ def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         node=view.name,
         component="kubelet",
     )
+    return explained(hit, ("kubelet",), (message,), view.kubelet)

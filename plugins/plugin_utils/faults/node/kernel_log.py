@@ -15,7 +15,9 @@ from ...evidence.document import ends, one_line
 from ...models.cluster import Host
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
+from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, node_check, unknown
+from ..known_causes import explained
 
 SHOWN, QUOTED = 5, 300
 
@@ -179,7 +181,7 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
         when = f", last at {last:%Y-%m-%dT%H:%M:%SZ}"
     times = {1: "once"}.get(count, f"{count} times")
     text = ends(one_line(newest.line, 2000), QUOTED)
-    return Detection(
+    hit = Detection(
         f"the kernel says {times} in the last hour that {meaning.clause}{when}: {text}",
         tuple(
             EvidenceRef(
@@ -192,3 +194,4 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
         node=host.node,
         component=kind,
     )
+    return explained(hit, (known_message.KERNEL,), [line.line for line in lines])

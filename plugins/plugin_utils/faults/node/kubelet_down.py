@@ -11,6 +11,7 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile, FileRecord
 from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.document import ends, one_line, shell_name
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
@@ -38,6 +39,7 @@ from ..base import (
     present,
     unknown,
 )
+from ..known_causes import explained
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import cgroup_driver as cgroup_driver_check
@@ -151,7 +153,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         cause = runtime_log.clause(*status.runtime)
     summary = f"the kubelet does not run: {status.state.why}{history}{cause}{order}{_waits(status)}"
     places = kubelet_supervisor.places(owner, status.death)
-    return Detection(
+    hit = Detection(
         one_line(summary, 800),
         (*supervisor.proofs(places, host.host), *_proofs(host, status)),
         f"{_of_runtime(status)}{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
@@ -161,6 +163,25 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         because=because,
         risk=risk,
     )
+    if _stopped(status):
+        return hit
+    return explained(hit, _programs(owner), _texts(status, document), host.machine.version)
+
+
+def _programs(owner: supervisor.Supervisor | None) -> tuple[str, ...]:
+    """Return whose messages the log of a kubelet may have."""
+    return (KUBELET,) if owner is None else (KUBELET, "k3s", "rke2")
+
+
+def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a kubelet wrote before it ended, what tells most first."""
+    if status.death is not None:
+        yield status.death.line
+    if status.child is not None:
+        yield status.child.line
+    yield status.last
+    if status.death is None or status.death.cause == exit_cause.UNKNOWN:
+        yield from reversed(contract.answer(document, KubeletEnd).lines)
 
 
 def _of_runtime(status: KubeletStatus) -> str:
@@ -177,7 +198,7 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         f"the kubelet does not run: {unit} does not finish its start, because {wait.clause}:"
         f" {ends(wait.message, 300)}"
     )
-    return Detection(
+    hit = Detection(
         one_line(summary, 800),
         (EvidenceRef("log", host.host, object=unit, text=ends(wait.line, 400)),),
         f"{wait.advice}; it asks again by itself",
@@ -186,6 +207,7 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         component=KUBELET,
         risk=0,
     )
+    return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version)
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
@@ -394,7 +416,7 @@ def _death(
         if places:
             path = places[0].path or ""
         advice = kubelet_exit_advice.advice(death, node, path, owner)
-    return Detection(
+    hit = Detection(
         one_line(f"{summary}{_of_child(status)}", 400),
         (*places, *_proofs(host, status)),
         f"{advice}; then {kubelet_exit_advice.then(status, unit, owner)}",
@@ -402,6 +424,7 @@ def _death(
         node=host.node,
         component=KUBELET,
     )
+    return explained(hit, _programs(owner), (death.line,), host.machine.version)
 
 
 def _of_child(status: KubeletStatus) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ....module_utils.shared.kernel_modules import XTABLES
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.document import ends, one_line, shell_name
-from ...models import ages, network_agents, refused_pods
+from ...models import ages, network_agents, pod_roles, refused_pods
 from ...models import pressure as model_pressure
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
@@ -183,7 +183,7 @@ def _ended(cluster: Cluster, view: NodeView) -> str:
     pod = next((pod for pod in pods if pod.told), None)
     if pod is None:
         return ""
-    return f"; {system_pods.workload(pod)} ends there again and again: {pod.told}"
+    return f"; {pod_roles.workload(pod)} ends there again and again: {pod.told}"
 
 
 def _unmade(cluster: Cluster) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from ...evidence.document import one_line
-from ...models import ages
+from ...models import ages, pod_roles
 from ...models import pod_networks as model
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
@@ -183,7 +183,7 @@ def _lacking(
         host=wording.host_name(lacking[0]),
         node=lacking[0].name,
         component="podCIDR",
-        because=system_pods.because(cluster, system_pods.CLOUD),
+        because=system_pods.because(cluster, pod_roles.CLOUD),
         severity=_severity_without(cluster),
     )
 

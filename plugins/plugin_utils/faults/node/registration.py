@@ -215,7 +215,9 @@ def _errors(host: Host, row: ComponentErrors) -> list[Repeated]:
 def _said(host: Host, row: ComponentErrors, error: Repeated) -> Cause:
     advice = "correct what its line names; it tries again by itself"
     clause = error.message
-    if error.answer is not None:
+    if error.known is not None:
+        clause, advice = f"{error.known.clause}: {error.message}", error.known.advice
+    elif error.answer is not None:
         clause, advice = f"{error.answer.clause}: {error.message}", error.answer.advice
         is_refused = error.answer.kind in ("unauthorized", "forbidden")
         if is_refused and ASKS.search(error.entry.line):

@@ -15,6 +15,7 @@ from ...models.cluster import Host
 from ...models.repeated_errors import RUNTIMES, Repeated
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
+from ..known_causes import with_cause
 
 OF_NODE = ("kubelet", *RUNTIMES)
 UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
@@ -47,7 +48,7 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
     # KM525 names itself what a kubelet repeats of its Node.
     explained_by=_OF_MACHINE
     | _OF_CONTROL_PLANE
-    | causes("KM507", "KM508", "KM509", "KM519", "KM524", "KM525", "KM605", "KM608"),
+    | causes("KM507", "KM508", "KM509", "KM519", "KM524", "KM525", "KM600", "KM605", "KM608"),
     same_node=True,
 )
 def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -125,7 +126,7 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         severity = "info"
     if error.answer is not None:
         meaning, advice = f"{one_line(error.answer.clause, 300)}: ", error.answer.advice
-    return Detection(
+    hit = Detection(
         f"{row.component} repeats an error: {_count(error, read_at)}: {meaning}{error.message}",
         (_proof(host, row, error.entry.line),),
         f"{advice}. The log: {_command(row)}",
@@ -134,6 +135,7 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         component=row.component,
         severity=severity,
     )
+    return with_cause(hit, error.known)
 
 
 def _count(error: Repeated, read_at: float) -> str:

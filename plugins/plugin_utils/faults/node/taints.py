@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...evidence.answers.cluster.nodes import Taint as NodeTaint
 from ...evidence.answers.cluster.pending import Pending, PendingPods
 from ...evidence.document import one_line, shell_name
-from ...models import ages, taints
+from ...models import ages, pod_roles, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
@@ -404,7 +404,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Ow
         f"{advice}. Who takes it away: {owner.removed_by}. Who must not remove it: {owner.never}",
         host=wording.host_name(view),
         node=view.name,
-        because=system_pods.because(cluster, system_pods.CLOUD),
+        because=system_pods.because(cluster, pod_roles.CLOUD),
     )
 
 

@@ -17,8 +17,10 @@ from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
+from ...parsers.known_message import EVENT, RUNTIMES
 from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import explained
 from ..node import wording
 from . import pod_errors, refused_tokens, system_pods
 
@@ -30,6 +32,7 @@ SANDBOX = "FailedCreatePodSandBox"
 _BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc = ")
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE = "", "of the node"
+PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 SHOWN = 5
 
 
@@ -166,7 +169,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         summary += f": {refusal.clause}"
         advice = f"{refusal.advice}; {advice}"
         proofs += refusal.proofs
-    return Detection(
+    hit = Detection(
         f"{summary}; {_others(cluster, other_nodes)}",
         (*proofs, *_origin(cluster, main), *_proofs(cluster, rows)),
         advice,
@@ -175,6 +178,9 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         because=pod_errors.because(cluster, "network", node),
         severity=_severity(cluster, node, pods),
     )
+    texts = [event.message] if event is not None else []
+    release = view.kubelet if view is not None else None
+    return explained(hit, PLACES, [*texts, main.text], release)
 
 
 def _mount(main: Waiting, view: NodeView | None) -> str:
@@ -363,9 +369,11 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     reach = "which is no fault of a node"
     if not all(row.is_of(WORKLOAD) for row in rows):
         reach = "and no other workload of their nodes waits for the same"
-    return Detection(
+    hit = Detection(
         f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start, {reach}:"
         f" {reasons}",
         tuple(proof(cluster, row) for row in rows[:SHOWN]),
         cures,
+        severity="info",
     )
+    return explained(hit, PLACES, [row.text for row in rows if not row.is_of(WORKLOAD)])

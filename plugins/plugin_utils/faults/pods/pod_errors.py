@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
+from ...models import pod_roles
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.moments import moment
@@ -18,16 +19,17 @@ from ...models.pod_errors import PodError
 from ...models.repeated_errors import MACHINE, NETWORK
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import explained, with_cause
 from . import system_pods
 
 SHOWN = 5  # places in the evidence
 # Whose work is the whole node's or cluster's; what others repeat may be about one object of users.
-PARTS = ("kube-proxy", "network", "dns", system_pods.CLOUD)
+PARTS = ("kube-proxy", "network", "dns", pod_roles.CLOUD)
 EFFECTS = {
     "kube-proxy": "rules of Services on the node stay as they are, or are not there",
     "network": "pods of the node may not reach others, or get no network",
     "dns": "names are not resolved where it answers",
-    system_pods.CLOUD: "nodes that join, their addresses and their routes wait for it",
+    pod_roles.CLOUD: "nodes that join, their addresses and their routes wait for it",
 }
 # Where CoreDNS forwards a name and gets no answer. What it knows itself is resolved; the cache of a
 # node forwards names of the cluster too.
@@ -66,14 +68,16 @@ class _Saying:
     def kind(self) -> tuple[str, str, str, str]:
         """Return what pods of one cause have in common."""
         words = _DIGITS.sub("#", self.pod.message)
-        return self.severity, self.pod.namespace, system_pods.role(self.pod), words
+        return self.severity, self.pod.namespace, pod_roles.role(self.pod), words
 
 
 def severity(pod: PodError) -> str | None:
     """Return how much an error weighs that a pod repeats; None where it repeats none of its own."""
+    if pod.known is not None:
+        return "warning"
     if not pod.message or _OTHERS.search(pod.message):
         return None
-    is_part = system_pods.role(pod) in PARTS
+    is_part = pod_roles.role(pod) in PARTS
     if pod.kind in _OWN_WORK or (is_part and pod.is_constant):
         return "warning"
     if pod.is_constant:
@@ -84,7 +88,7 @@ def severity(pod: PodError) -> str | None:
 def because(cluster: Cluster, part: str, node: str | None = None) -> tuple[str, ...]:
     """Return this fault where such a part of the cluster repeats an error on a node."""
     for row in _sayings(cluster):
-        is_meant = system_pods.role(row.pod) == part and node in (None, row.node)
+        is_meant = pod_roles.role(row.pod) == part and node in (None, row.node)
         if is_meant and row.severity != "info":
             return ("KM560",)
     return ()
@@ -152,7 +156,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
     pod = max((row.pod for row in rows), key=lambda pod: pod.count)
-    name = f"{pod.namespace}/{system_pods.workload(pod)}"
+    name = f"{pod.namespace}/{pod_roles.workload(pod)}"
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
     if pod.clause:
         summary += f": {pod.clause}"
@@ -161,7 +165,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     if first.severity == "info":
         effect = ""
     node, host = system_pods.place(first.node, first.host, len(nodes))
-    return Detection(
+    hit = Detection(
         "; ".join(filter(None, (summary, effect))),
         tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
         _advice(pod),
@@ -170,11 +174,12 @@ def _hit(rows: list[_Saying]) -> Detection:
         component=pod.container,
         severity=first.severity,
     )
+    return with_cause(hit, pod.known)
 
 
 def _effect(pod: PodError) -> str:
     """Return what does not work while a part of the cluster repeats an error."""
-    role = system_pods.role(pod)
+    role = pod_roles.role(pod)
     if role != "dns" or _FORWARDS not in pod.message:
         return EFFECTS.get(role, "")
     return _FORWARDED if pod.container == _CACHE else _OUTSIDE
@@ -191,7 +196,7 @@ def _count(pod: PodError) -> str:
 def _advice(pod: PodError) -> str:
     look = f"see {pod.path} on the node, and correct what that line names"
     balancer = ""
-    if system_pods.role(pod) == "kube-proxy" and _AT_BALANCER.search(pod.message):
+    if pod_roles.role(pod) == "kube-proxy" and _AT_BALANCER.search(pod.message):
         names = shell_name(pod.namespace, "NAMESPACE"), shell_name(pod.pod, "POD")
         balancer = BALANCER.format(*names)
     return "; ".join(filter(None, (balancer, pod.advice, look)))
@@ -222,7 +227,7 @@ def _without_devices(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:
 
 def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection:
     name = f"{pod.namespace}/{pod.pod}"
-    return Detection(
+    hit = Detection(
         f"{node} has 0 {and_others(names)}; its device plugin {name} runs and says: {pod.told[-1]}",
         tuple(
             EvidenceRef("log", host.host, path=pod.path, object=name, text=line)
@@ -237,3 +242,4 @@ def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection
         node=node,
         component=pod.container,
     )
+    return explained(hit, pod_roles.places(pod), reversed(pod.told))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....module_utils.shared import system_namespaces
 from ...evidence.document import one_line
-from ...models import host_network, pod_start
+from ...models import host_network, pod_roles, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.pod_errors import PodError
@@ -20,37 +20,12 @@ from ...models.result import EvidenceRef, Missing
 from ...models.system_pods import EndedPod
 from ...parsers import message_class
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import with_cause
 
 WAITED_SECONDS = 300
 SHOWN = 5  # places in the evidence
-CLOUD = "cloud-controller-manager"
-DNS = ("coredns", "kube-dns", "dns", "dnsmasq", "node-cache")
-NETWORKS = (
-    "calico-node",
-    "cilium-agent",
-    "kube-flannel",
-    "flannel",
-    "weave",
-    "kube-router",
-    "aws-node",
-    "antrea-agent",
-    "antrea-ovs",
-    "kindnet-cni",
-    "ovnkube-controller",
-    "ovnkube-node",
-    "cni-server",
-    "install-cni",
-    "install-cni-plugin",
-)
 _CONTAINER = re.compile(r"restarting failed container[ =]([a-z0-9][a-z0-9-]{0,62}) ")
-_GENERATED = re.compile(
-    r"(?:-[bcdfghjklmnpqrstvwxz2456789]{6,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}$"
-)
 _DIGITS = re.compile(r"[0-9]+")
-# kube-proxy writes the limit of connections where it is not the one that it wants.
-_CONNTRACK = re.compile(
-    r"nf_conntrack.{0,80}(?:permission denied|read-only file system|operation not supported)"
-)
 # What only a kernel refuses to an agent of the network.
 _OF_KERNEL = re.compile(
     r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers|modprobe: "
@@ -61,24 +36,6 @@ KERNEL_ADVICE = (
     "the kernel may be too new, too old or built without what the agent needs: compare it with the"
     " requirements of that release of the agent and with nodes that work, and boot the kernel"
     " before or change the release"
-)
-CONNTRACK = (
-    ": it may not write the kernel's limit of connections, which a node that is a container has"
-    " read only",
-    "leave the limit to the host: conntrack: {maxPerCore: 0, min: 0} in config.conf of the"
-    " ConfigMap kube-system/kube-proxy (k3s: --kube-proxy-arg=conntrack-max-per-core=0; MicroK8s:"
-    " the file args/kube-proxy), then make its pods again; or set net.netfilter.nf_conntrack_max on"
-    " the host to what its log says that it sets",
-)
-
-
-# A process that is killed leaves the file of its socket behind, which a next one cannot bind.
-_SOCKET = re.compile(r"listen unix (/[A-Za-z0-9_./@-]{1,200}): bind: address already in use")
-SOCKET = (
-    ": a file is at the place of its socket already, which a run before left when it was killed,"
-    " unless another process listens there",
-    "ss -lxp on the node shows whether a process listens at {0}; where none does, remove the file"
-    " (rm {0}), and the next start makes it again",
 )
 
 
@@ -96,35 +53,20 @@ class _Ending:
     @property
     def kind(self) -> tuple[str, str, str]:
         """Return what pods of one cause have in common."""
-        return self.pod.namespace, _name(self.pod), _DIGITS.sub("#", self.pod.line)
+        return self.pod.namespace, pod_roles.name(self.pod), _DIGITS.sub("#", self.pod.line)
 
 
 def kernel_clause(pod: EndedPod | PodError, host: Host | None) -> str:
     """Return that a kernel refuses something to an agent of the network, as a clause, or ""."""
-    if host is None or not host.machine.kernel or role(pod) not in ("network", "kube-proxy"):
+    if (
+        host is None
+        or not host.machine.kernel
+        or pod_roles.role(pod) not in ("network", "kube-proxy")
+    ):
         return ""
     if not _OF_KERNEL.search(getattr(pod, "line", "") or getattr(pod, "message", "")):
         return ""
     return f"; the kernel {host.machine.kernel} refuses it"
-
-
-def _name(pod: EndedPod | PodError) -> str:
-    return pod.container or workload(pod)
-
-
-def workload(pod: EndedPod | PodError) -> str:
-    """Return the name of a pod without what a controller adds to it."""
-    return _GENERATED.sub("", pod.pod)
-
-
-def role(pod: EndedPod | PodError) -> str:
-    """Return which part of the cluster a pod is: its container, or else its name."""
-    name = _name(pod)
-    if CLOUD in name or CLOUD in pod.pod:
-        return CLOUD
-    if name in NETWORKS or workload(pod) in NETWORKS:
-        return "network"
-    return "dns" if name in DNS else name
 
 
 EFFECTS = {
@@ -134,7 +76,7 @@ EFFECTS = {
         " sooner or later",
     ),
     "network": ("critical", "pods of the node get no network, or lose it"),
-    CLOUD: (
+    pod_roles.CLOUD: (
         "critical",
         "nodes that join are not initialised and get no addresses, and with routes of the cloud no"
         " range for pods",
@@ -149,7 +91,7 @@ def endings(cluster: Cluster, part: str = "", node: str | None = None) -> tuple[
     return tuple(
         row.pod
         for row in _rows(cluster)
-        if (not part or role(row.pod) == part) and node in (None, row.node)
+        if (not part or pod_roles.role(row.pod) == part) and node in (None, row.node)
     )
 
 
@@ -235,33 +177,34 @@ def _missing(host: Host) -> tuple[Missing, ...]:
 def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
-    severity, effect = EFFECTS.get(role(first.pod), (None, ""))
+    severity, effect = EFFECTS.get(pod_roles.role(first.pod), (None, ""))
     clause, advice = _cause(first.pod)
     refused = kernel_clause(first.pod, first.host)
     if refused:
         advice = f"{KERNEL_ADVICE}; {advice}"
-    name = workload(first.pod)
+    name = pod_roles.workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
         summary += f" ({max(row.pod.restarts for row in rows)} starts before)"
     node, host = place(first.node, first.host, len(nodes))
-    return Detection(
+    hit = Detection(
         "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}{refused}", effect))),
         tuple(_proofs(cluster, rows)),
         advice,
         host=host,
         node=node,
-        component=_name(first.pod),
+        component=pod_roles.name(first.pod),
         because=_asks_itself(rows),
         severity=severity,
     )
+    return with_cause(hit, first.pod.known)
 
 
 def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
     """Return KM533 where a DNS server's resolv.conf names the pod itself."""
     for row in rows:
         resolver = row.host.network.resolver if row.host is not None else None
-        if resolver is None or role(row.pod) != "dns":
+        if resolver is None or pod_roles.role(row.pod) != "dns":
             continue
         if any(map(host_network.is_loopback, resolver.nameservers)):
             return ("KM533",)
@@ -291,18 +234,10 @@ def _said(pod: EndedPod) -> str:
 
 def _cause(pod: EndedPod) -> tuple[str, str]:
     """Return what the line means, as a clause, and what to do about it."""
-    look = (
-        f"see its log: kubectl -n {pod.namespace} logs {pod.pod} -c {_name(pod)} --previous"
-        if pod.container
-        else f"see its log: kubectl -n {pod.namespace} logs {pod.pod} --previous"
-    )
+    container = f" -c {pod.container}" if pod.container else ""
+    look = f"see its log: kubectl -n {pod.namespace} logs {pod.pod}{container} --previous"
     if pod.told_in or pod.path:
         look = f"see {pod.told_in or pod.path} on the node"
-    if _CONNTRACK.search(pod.line):
-        return CONNTRACK
-    socket = _SOCKET.search(pod.line)
-    if socket:
-        return SOCKET[0], f"{SOCKET[1].format(socket.group(1))}; {look}"
     if pod.reading is None:
         return "", f"{look}; correct what its last line names"
     meaning = message_class.CLASSES[pod.reading.meaning]

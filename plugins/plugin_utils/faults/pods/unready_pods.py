@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...evidence.answers.cluster.pod_start import PodStart, Unhealthy
 from ...evidence.document import ends, one_line
-from ...models import ages
+from ...models import ages, pod_roles
 from ...models.api_node import and_others
 from ...models.cluster import Cluster
 from ...models.pod_errors import PodError
@@ -19,6 +19,7 @@ from ...models.pod_start import STATIC
 from ...models.result import EvidenceRef, Missing
 from ...parsers import error_answer, message_table
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import explained
 from ..node import wording
 from . import pod_errors, system_pods
 
@@ -46,7 +47,7 @@ class _Failing:
     @property
     def kind(self) -> tuple[str, str, str]:
         """Return what pods of one cause have in common."""
-        return self.pod.namespace, system_pods.role(self.pod), _DIFFERS.sub("#", self.message)
+        return self.pod.namespace, pod_roles.role(self.pod), _DIFFERS.sub("#", self.message)
 
 
 @cluster_check(
@@ -117,8 +118,8 @@ def _goes_on(cluster: Cluster, row: Unhealthy) -> bool:
 def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
     first = max(rows, key=lambda row: row.row.count)
     nodes = list(dict.fromkeys(row.node for row in rows))
-    pod, part = first.pod, system_pods.role(first.pod)
-    name = f"{pod.namespace}/{system_pods.workload(pod)}"
+    pod, part = first.pod, pod_roles.role(first.pod)
+    name = f"{pod.namespace}/{pod_roles.workload(pod)}"
     clause, advice = _cause(first.message)
     summary = f"{name} on {and_others(nodes)} fails its probes, {first.row.count} times"
     summary += f"{wording.since(first.row.first or '')}: {first.message}{clause}"
@@ -127,15 +128,16 @@ def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
     look = f"see its log: kubectl -n {pod.namespace} logs {pod.pod}"
     if pod.container:
         look += f" -c {pod.container}"
-    return Detection(
+    hit = Detection(
         "; ".join(filter(None, (summary, pod_errors.EFFECTS.get(part, "")))),
         tuple(_proofs(cluster, rows)),
         f"{advice}{look}",
         host=wording.host_of(cluster, node or ""),
         node=node,
-        component=pod.container or system_pods.workload(pod),
+        component=pod.container or pod_roles.workload(pod),
         because=tuple(sorted(because)),
     )
+    return explained(hit, pod_roles.places(pod), [row.message for row in rows])
 
 
 def _because(cluster: Cluster, part: str, node: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from ...models.cluster import Cluster
 from ...models.pod_start import qualified
 from ...models.result import EvidenceRef, Missing
 from ...models.scheduling.excluded_nodes import PASSING
+from ...parsers.known_message import EVENT
 from ..base import (
     AnyClusterCheck,
     CheckResult,
@@ -30,6 +31,7 @@ from ..base import (
     cluster_check,
     without_kubernetes,
 )
+from ..known_causes import explained
 from ..node import wording
 from . import waiting_pods
 from .unschedulable import WAITED_SECONDS
@@ -383,12 +385,13 @@ _REFUSED = {
 def _unmade(cluster: Cluster, code: str, rows: list[RefusedOwner]) -> Detection:
     reason, advice = _REFUSED[code]
     owners = and_others([_owner(row) for row in rows])
-    return Detection(
+    hit = Detection(
         f"pods are not even made, because {reason}: {owners}",
         tuple(_refusal_proof(cluster, row) for row in rows[:SHOWN]),
         advice,
         because=_webhook(cluster, rows),
     )
+    return explained(hit, (EVENT, "kube-apiserver"), [row.message or "" for row in rows])
 
 
 def _webhook(cluster: Cluster, rows: list[RefusedOwner]) -> tuple[str, ...]:

@@ -107,6 +107,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
     cpuset,
     error_answer,
     klog,
+    known_message,
     limits_conf,
     message_form,
     modules_load_fstab,
@@ -130,6 +131,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import wa
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import SettingsError
 from tests.unit.support import file_evidence
 
+EVERY_PLACE = frozenset(
+    place for rows in known_message.files().values() for row in rows for place in row.places
+)
 PLUGINS = Path(evidence_document.__file__).parents[2]
 EXAMPLES = 1000 if os.environ.get("KUBEMEND_TEST_FULL") == "1" else 25
 SLOW = 2.0  # seconds of CPU for the longest of these inputs
@@ -267,6 +271,9 @@ PARSERS = (
         (bool,),
     ),
     Parser(release_number.parse, (TEXT,), (tuple, NONE)),
+    Parser(
+        lambda text: known_message.find(EVERY_PLACE, text), (TEXT,), (known_message.Known, NONE)
+    ),
     Parser(
         waivers_file.parse,
         (BYTES, st.just("waivers.yml"), st.just(("KM101",))),

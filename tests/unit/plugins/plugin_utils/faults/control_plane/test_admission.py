@@ -199,3 +199,10 @@ def test_whose_pods_it_keeps_away(world):
     assert one.summary.endswith("Pods that could not be made: those of ReplicaSet shop/cart-1")
     assert one.evidence[-1].object == "ReplicaSet shop/cart-1"
     assert one.evidence[-1].text.startswith("FailedCreate, last 2027-01-15T07:59:00Z: Internal")
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    groups(world, group(message="listen unix /run/a.sock: bind: address already in use"))
+    (one,) = found(world, "KM177")
+    assert "Known cause: A file is at the place of its socket /run/a.sock" in one.summary
+    assert one.remedy.startswith("ss -lxp on the node")

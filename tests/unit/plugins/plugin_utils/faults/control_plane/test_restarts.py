@@ -1021,3 +1021,13 @@ def test_the_runtimes_own_line_of_the_oom_killer(world):
     restarts(world, rows, runtime=journal(line, made(695, 3)))
     (one,) = found(world)
     says(one.summary, "the kernel's OOM killer ended it")
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    line = "F1125 1 main.go:85] listen unix /run/a.sock: bind: address already in use"
+    restarts(world, killed(1)["rows"], runtime=journal(made(695, 3)))
+    log(world, line)
+    (one,) = found(world)
+    assert (one.code, one.severity) == ("KM117", "warning")
+    says(one.summary, "Known cause: A file is at the place of its socket /run/a.sock")
+    assert one.remedy.startswith("ss -lxp on the node")

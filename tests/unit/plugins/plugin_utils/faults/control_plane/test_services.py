@@ -430,3 +430,11 @@ def test_a_key_of_k3s_that_it_refuses_is_named_with_its_line(world):
     give(world, unit)
     (finding,) = found(world)
     assert finding.remedy.startswith(f"correct kube-apiserver-arg in {path}:3")
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    text = "etcd[7]: listen unix /run/a.sock: bind: address already in use"
+    give(world, looping(lines=[line(15, text), line(14, EXITED)]))
+    (finding,) = found(world)
+    assert "Known cause: A file is at the place of its socket /run/a.sock" in finding.summary
+    assert finding.remedy.startswith("ss -lxp on the node")

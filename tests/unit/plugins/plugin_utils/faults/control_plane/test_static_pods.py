@@ -506,3 +506,13 @@ def test_the_class_of_the_last_line_is_told(world, line, words, remedy):
     (one,) = found(world)
     assert words in one.summary
     assert remedy in one.remedy
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    stop(world)
+    ended(
+        world, lines=["F1124 1 main.go:85] listen unix /run/a.sock: bind: address already in use"]
+    )
+    (one,) = found(world)
+    assert "Known cause: A file is at the place of its socket /run/a.sock" in one.summary
+    assert one.remedy.startswith("ss -lxp on the node")

@@ -758,3 +758,12 @@ def test_the_catalogue_has_it():
     assert CATALOGUE["KM508"].risk == 2
     page = Path(__file__).parents[6] / "docs" / "faults" / "KM508.md"
     assert "PLEG is not healthy" in page.read_text(encoding="utf-8")
+
+
+def test_the_cause_of_a_known_message_is_told(node):
+    line = "containerd: waiting for response from boltdb open"
+    unit = {"active_state": "failed", "sub_state": "failed", "exec_main_status": 1}
+    node.set({**DOWN, **unit, "result": "exit-code", "said": [line]}, **NOT_ASKED)
+    found = node.finding()
+    assert "Known cause: Another process has the database of containerd open" in found.summary
+    assert found.remedy.startswith("on the node: fuser -v")

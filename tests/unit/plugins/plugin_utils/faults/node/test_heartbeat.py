@@ -201,3 +201,10 @@ def test_the_expired_certificate_of_its_server_is_named(world, ends, address, is
     _verdicts, (found,) = judged(world, way)
     assert (found.because == ("KM120",)) is is_named
     assert ("the certificate of its API server, on m1, has expired" in found.summary) is is_named
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    message = "open /run/systemd/resolve/resolv.conf: no such file or directory"
+    (found,) = judged(world, ready="False", reason="KubeletNotReady", message=message)[1]
+    assert "Known cause: The kubelet is told to take name servers from" in found.summary
+    assert "systemctl enable --now systemd-resolved" in found.remedy

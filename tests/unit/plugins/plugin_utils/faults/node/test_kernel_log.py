@@ -78,3 +78,10 @@ def test_what_a_node_says_is_bounded(world):
     (found,) = judged(world, "KM562")[1]
     assert "\x1b" not in found.summary
     assert len(found.summary) < 900
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    say(world, "gpu", "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.")
+    (found,) = judged(world, "KM562")[1]
+    assert "Known cause: A GPU does not answer at its bus any more" in found.summary
+    assert "power the machine off and on" in found.remedy

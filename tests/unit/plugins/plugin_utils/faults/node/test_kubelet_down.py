@@ -683,3 +683,13 @@ def test_one_without_a_line_of_its_own_is_told_with_its_end(world):
     )
     assert "status 1" in found.summary
     assert {verdicts[code].verdict for code in OWN} == {"unknown"}
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    line = entry(
+        'E0301 10:00:00.000000 7 run.go:74] "command failed" err="failed to run Kubelet: failed to'
+        ' create kubelet: open /dev/kmsg: no such file or directory"'
+    )
+    (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))[1]
+    assert "Known cause: The kubelet reads the log of the kernel" in found.summary
+    assert found.remedy.startswith("in the configuration of an LXC container")

@@ -349,3 +349,14 @@ def test_what_the_kubelet_repeats_of_its_node_follows_from_its_absence(lone):
         "KM525": (),
         "KM529": ("KM525",),
     }
+
+
+def test_the_cause_of_a_known_message_is_told(lone):
+    says(
+        lone,
+        'E1126 10:00:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
+        ' server" err="Node \\"my_node\\" is invalid: metadata.name: Invalid value: \\"my_node\\""',
+    )
+    found = cause(lone)
+    assert "the name my_node, by which the kubelet registers, is none" in found.summary
+    assert "hostnameOverride" in found.remedy

@@ -215,3 +215,42 @@ def test_a_group_that_the_api_server_does_not_discover(world, group, expected):
         assert f"does not discover {group}" in found.summary
         assert found.severity == "warning"
         assert "kubectl get apiservices" in found.remedy
+
+
+ORPHAN = HEAD + (
+    'orphaned pod "a60244b2-e6ee-4a63-b311-13f7b29ef49a" found, but volume paths are still present'
+    " on disk : There were a total of 1 errors similar to this."
+)
+SOCKET = HEAD + "listen unix /run/kms.sock: bind: address already in use"
+
+
+@pytest.mark.parametrize(
+    ("code", "host", "component", "line", "words"),
+    [
+        ("KM529", "w1", "kubelet", ORPHAN, "The kubelet cannot remove the folder of the pod a602"),
+        ("KM118", "m1", "kube-apiserver", SOCKET, "A file is at the place of its socket /run/kms"),
+    ],
+)
+def test_the_cause_of_a_known_message_is_told(world, code, host, component, line, words):
+    give(world, host, component, f"{component}.service", line)
+    said, (finding,) = verdict(world, code, host)
+    assert (said, finding.severity) == ("present", "warning")
+    assert f"Known cause: {words}" in finding.summary
+    assert "(see https://github.com/" in finding.remedy
+
+
+BRIDGE = HEAD + (
+    '"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"a\\" with'
+    " CreatePodSandboxError: plugin type=flannel failed (add): failed to set bridge addr:"
+    ' \\"cni0\\" already has an IP address different from 10.244.1.1/24" pod="default/a"'
+)
+
+
+@pytest.mark.parametrize(("pods", "is_told"), [(0, True), (1, False), (3, True)])
+def test_a_known_message_about_few_pods_is_left_to_the_finding_about_pods(world, pods, is_told):
+    entries = [entry(BRIDGE, pods=pods)]
+    give(world, "w1", "kubelet", "kubelet.service", entries=entries)
+    findings = verdict(world, "KM529", "w1")[1]
+    assert bool(findings) is is_told
+    if is_told:
+        assert "Known cause: The bridge cni0" in findings[0].summary

@@ -331,3 +331,38 @@ def test_a_runtime_that_may_have_started_before_its_disk(world, mount, said):
     wait(world, event=(SANDBOX, missing))
     _verdicts, (finding,) = judged(world, "KM600")
     assert ("is a mount of its own" in finding.summary) is said
+
+
+BRIDGE = (
+    'rpc error: code = Unknown desc = failed to setup network for sandbox "a": plugin'
+    ' type="flannel" failed (add): failed to set bridge addr: "cni0" already has an IP address'
+    " different from 10.244.1.1/24"
+)
+HELPER = (
+    'MountVolume.SetUp failed for volume "a" : mount failed: exit status 32 Output: mount: bad'
+    " option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper"
+    " program."
+)
+AUTHORITY = 'MountVolume.SetUp failed for volume "a" : configmap "kube-root-ca.crt" not found'
+
+
+def test_the_cause_of_a_known_message_is_told_instead_of_a_general_one(world):
+    wait(world, event=(SANDBOX, BRIDGE))
+    (finding,) = judged(world, "KM600")[1]
+    assert "the bridge cni0 of that node still has the address of a former range" in finding.summary
+    assert "its network plugin fails" not in finding.summary
+    assert finding.summary.count("the bridge cni0 of that node") == 1
+    assert finding.remedy.startswith("drain the node, then ip link set cni0 down")
+    assert "(see https://github.com/" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [(HELPER, "no program that mounts"), (AUTHORITY, "no ConfigMap kube-root-ca.crt, which kube")],
+)
+def test_one_workload_may_wait_for_what_its_node_lacks(world, message, words):
+    wait(world, event=("FailedMount", message))
+    (finding,) = judged(world, "KM610")[1]
+    assert words in finding.summary
+    assert "which is no fault of a node" not in finding.summary
+    assert finding.severity == "warning"

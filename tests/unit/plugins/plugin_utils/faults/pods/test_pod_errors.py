@@ -81,7 +81,7 @@ def test_a_server_that_a_resolver_does_not_reach(world):
 def test_names_that_a_dns_server_forwards_and_those_that_it_knows(world, container, line, effect):
     say(world, line, pod="coredns-7c4d5b6f8d-bcdfg", container=container)
     (found,) = judged(world, "KM560")[1]
-    assert found.summary.endswith(effect)
+    assert found.summary.partition(". Known cause: ")[0].endswith(effect)
 
 
 @pytest.mark.parametrize(
@@ -166,3 +166,32 @@ def test_what_a_node_says_is_bounded(world):
     (found,) = judged(world, "KM560")[1]
     assert "\x1b" not in found.summary
     assert len(found.summary) < 1200
+
+
+LOCK = (
+    'E0301 10:00:00.000000 1 proxier.go:1564] "Failed to execute iptables-restore" err="exit status'
+    ' 4 (Another app is currently holding the xtables lock. Stopped waiting after 5s.)"'
+)
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    say(world, LOCK, pod="kube-proxy-bcdfg", container="kube-proxy", count=8, minutes=6)
+    (found,) = judged(world, "KM560")[1]
+    assert "Known cause: Another program of that node holds the lock of iptables" in found.summary
+    assert "lsof /run/xtables.lock" in found.remedy
+    assert found.severity == "warning"
+
+
+def test_a_known_message_counts_of_any_pod_of_the_cluster(world):
+    line = 'level=fatal msg=x error="listen unix /csi/csi.sock: bind: address already in use"'
+    say(world, line, pod="ebs-csi-node-bcdfg", container="ebs-plugin", count=8, minutes=6)
+    (found,) = judged(world, "KM560")[1]
+    assert "/csi/csi.sock" in found.remedy
+
+
+def test_the_known_cause_of_what_a_device_plugin_misses(world):
+    say(world, **PLUGIN)
+    devices(world, gpu=[0, 0])
+    (found,) = judged(world, "KM560")[1]
+    assert "Known cause: The device plugin finds no library of the NVIDIA driver" in found.summary
+    assert found.remedy.startswith("nvidia-smi on the node")

@@ -76,14 +76,14 @@ def test_what_a_program_says_in_a_file_of_its_own(world, lines, told):
 def test_a_socket_file_that_a_killed_run_left(world, line, is_file):
     end(world, line=line)
     (found,) = judged(world, "KM550")[1]
-    assert ("a file is at the place of its socket" in found.summary) is bool(is_file)
+    assert ("A file is at the place of its socket" in found.summary) is bool(is_file)
     assert ("rm /var/run/kms/socket.sock" in found.remedy) is bool(is_file)
 
 
 def test_a_limit_of_connections_that_a_container_may_not_write(world):
     end(world, line=LIMIT)
     (found,) = judged(world, "KM550")[1]
-    assert "nf_conntrack_max: permission denied: it may not write the kernel's" in found.summary
+    assert "Known cause: It may not write the kernel's limit of connections" in found.summary
     assert "conntrack: {maxPerCore: 0, min: 0}" in found.remedy
 
 

@@ -85,3 +85,10 @@ def test_what_such_a_pod_says_is_its_cause(world):
     say(world)
     (found,) = judged(world, "KM561")[1]
     assert "KM560" in found.because
+
+
+def test_the_cause_of_a_known_message_is_told(world):
+    fail(world, "Startup probe failed: Couldn't autodetect an IPv4 address")
+    (found,) = judged(world, "KM561")[1]
+    assert "Known cause: calico-node finds no interface" in found.summary
+    assert found.remedy.startswith("see ip -br address of the node")

@@ -328,3 +328,11 @@ def test_pods_that_a_webhook_without_a_server_refuses(world, ready, others, beca
     unmade_pods.add_dead_webhook(world, ready=ready)
     (found,) = judged(world, "KM223")[1]
     assert found.because == because
+
+
+def test_the_cause_of_a_known_refusal_is_told(world):
+    text = "failed calling webhook: listen unix /run/hook.sock: bind: address already in use"
+    unmade_pods.refuse(world, text)
+    (found,) = (one for one in world.judge().findings if one.code == "KM223")
+    assert "Known cause: A file is at the place of its socket /run/hook.sock" in found.summary
+    assert found.remedy.startswith("ss -lxp on the node")

@@ -1,0 +1,179 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Messages of other programs whose cause is known, one in a line of known_messages/*.tsv. Pure.
+
+A row is there only if a public thread or the source of that program confirms its cause, and if no
+other cause leads to the same text. docs/known-messages.md lists them; `python -m tests.docs` writes
+it.
+
+    id        a name
+    places    who says it: components, `event` (of a pod), `kernel`, or roles of the cluster's pods
+    pattern   a regular expression; texts are compared without the backslashes before quotes
+    since     the first release of that program where it has this cause, empty for any
+    until     the last such release
+    cause     what is wrong and where; {group} stands for a group of the pattern
+    advice    what to do; {group} stands for a group of the pattern that is safe in a shell
+    source    the link that confirms it
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..evidence.document import one_line
+from . import message_table, release_number
+
+FOLDER = Path(__file__).with_name("known_messages")
+COLUMNS = ("id", "places", "pattern", "since", "until", "cause", "advice", "source")
+LONGEST, VALUE = 2048, 160  # characters of a text that are read, and of a value that is shown
+CACHED = 4096
+ANY, EVENT, KERNEL = "any", "event", "kernel"
+RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
+# Programs that log what others within them say.
+_EMBEDDED = (*message_table.EMBEDDED["k3s"], "k3s", "kube-proxy", "network", "cloud")
+_WITHIN: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), _EMBEDDED),
+    **dict.fromkeys(("dockerd", "cri-dockerd"), ("dockerd", "cri-dockerd", "containerd")),
+    "cloud-controller-manager": ("cloud",),
+}
+_QUOTES = re.compile(r'\\+(?=["\'])')
+_SPACES = re.compile(r"(?:\\+[nrt]|\s)+")
+_PLACE = re.compile(r"\{([a-z_]{1,20})\}")
+_SAFE = re.compile(r"[A-Za-z0-9@_./:+=,%][A-Za-z0-9@_./:+=,%-]{0,159}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One message with its cause."""
+
+    id: str
+    places: frozenset[str]
+    pattern: re.Pattern[str]
+    since: str
+    until: str
+    cause: str
+    advice: str
+    source: str
+
+    def has(self, release: str | None) -> bool:
+        """Tell whether a release has the message for this cause; one that is not known may."""
+        number = release_number.parse(release)
+        if number is None:
+            return True
+        return _begins(self.since) <= number and (not self.until or number < _ends(self.until))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a text means.
+
+    advice: what to do, and the link that confirms it
+    is_of_pods: whether events of pods have it too, so that it may concern one pod
+    """
+
+    id: str
+    cause: str
+    advice: str
+    is_of_pods: bool = False
+
+    @property
+    def clause(self) -> str:
+        """Return the cause as it stands within a sentence."""
+        if self.cause[1:2].islower():
+            return self.cause[:1].lower() + self.cause[1:]
+        return self.cause
+
+
+def _begins(release: str) -> release_number.ReleaseNumber:
+    return release_number.parse(f"{release}-rc0" if release else "0") or (0, 0, 0, 0)
+
+
+def _ends(release: str) -> release_number.ReleaseNumber:
+    """Return the first number that is after a release: a minor one stands for all its patches."""
+    major, minor, patch, _candidate = release_number.parse(release) or (0, 0, 0, 0)
+    if release.count(".") < 2:
+        return (major, minor + 1, 0, 0)
+    return (major, minor, patch + 1, 0)
+
+
+@functools.cache
+def files() -> Mapping[str, tuple[Row, ...]]:
+    """Return the rows of each file, by its name without suffix."""
+    return {path.stem: tuple(_read(path)) for path in sorted(FOLDER.glob("*.tsv"))}
+
+
+def _read(path: Path) -> Iterable[Row]:
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        name, places, pattern, since, until, cause, advice, source = line.split("\t")
+        yield Row(
+            name,
+            frozenset(places.split(",")),
+            re.compile(pattern),
+            since,
+            until,
+            cause.rstrip("."),
+            advice.rstrip("."),
+            source,
+        )
+
+
+@functools.cache
+def _of_places(places: frozenset[str]) -> tuple[Row, ...]:
+    """Return the rows of texts that are said at one of these places."""
+    names = {ANY, *places}
+    for place in places:
+        names.update(_WITHIN.get(place, ()))
+    rows = itertools.chain.from_iterable(files().values())
+    return tuple(row for row in rows if not row.places.isdisjoint(names))
+
+
+def find(places: Iterable[str], text: str, release: str | None = None) -> Known | None:
+    """Return the known cause of a text that is said at one of these places, or None.
+
+    Where several rows match, the one that matches most of it counts.
+
+    release: that of the program that says it, None where it is not known
+    """
+    return _find(frozenset(places), plain(text), release)
+
+
+def first(places: Iterable[str], texts: Iterable[str], release: str | None = None) -> Known | None:
+    """Return the cause of the first of these texts that is known, or None."""
+    names = frozenset(places)
+    rows = (find(names, text, release) for text in texts if text)
+    return next((row for row in rows if row is not None), None)
+
+
+def plain(text: str) -> str:
+    """Return a text as patterns are compared with it."""
+    return _SPACES.sub(" ", _QUOTES.sub("", text[:LONGEST]))
+
+
+@functools.lru_cache(maxsize=CACHED)
+def _find(places: frozenset[str], text: str, release: str | None) -> Known | None:
+    matches = ((row, row.pattern.search(text)) for row in _of_places(places) if row.has(release))
+    hits = [(row, match) for row, match in matches if match is not None]
+    if not hits:
+        return None
+    row, match = max(hits, key=lambda hit: len(hit[1].group()))
+    values = {name: value or "" for name, value in match.groupdict().items()}
+    shown = {name: one_line(value, VALUE) for name, value in values.items()}
+    safe = {name: _in_shell(name, value) for name, value in values.items()}
+    advice = f"{_filled(row.advice, safe)} (see {row.source})"
+    is_of_pods = not row.places.isdisjoint((EVENT, ANY))
+    return Known(row.id, _filled(row.cause, shown), advice, is_of_pods)
+
+
+def _in_shell(name: str, value: str) -> str:
+    """Return a value that an operator may copy into a shell, else its name in capitals."""
+    return name.upper() if value and not _SAFE.fullmatch(value) else value
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return _PLACE.sub(lambda match: values.get(match.group(1), match.group()), text)

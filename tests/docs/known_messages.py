@@ -1,0 +1,111 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Generate docs/known-messages.md: the messages of other programs whose cause is known."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+from tests.docs import ROOT
+from tests.gate import venvs
+
+PAGE = ROOT / "docs" / "known-messages.md"
+EXAMPLES = (
+    ROOT / "tests" / "unit" / "plugins" / "plugin_utils" / "parsers" / "known_messages_examples"
+)
+# The findings that quote what is said at a place; any other place is a pod of the cluster itself.
+FINDINGS = {
+    "event": ("KM223", "KM600", "KM610"),
+    "kubelet": ("KM502", "KM525", "KM529"),
+    "kernel": ("KM562",),
+    **dict.fromkeys(("containerd", "crio", "dockerd", "cri-dockerd", "runc"), ("KM508", "KM529")),
+    **dict.fromkeys(
+        (
+            *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+            *("k3s", "rke2", "k0s", "kubelite"),
+        ),
+        ("KM114", "KM116", "KM117", "KM118"),
+    ),
+    "kubeadm": (),  # what it says to its operator
+}
+OF_PODS = ("KM550", "KM560", "KM561")
+HEAD = """\
+# Known messages
+
+<!-- Generated from plugins/plugin_utils/parsers/known_messages: run `python -m tests.docs`. -->
+
+Where a finding quotes one of these messages of other programs, it says the cause and what to do.
+Search this page for a part of a message. Names, addresses and versions in your message may be
+others. A cause is here only if a public thread or the source of the program confirms it; the link
+leads there. `CAPITALS` in a command stand for what your message names.
+"""
+
+
+def examples(name: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of a row, who says it and the whole line, of the rows of one file."""
+    path = EXAMPLES / f"{name}.tsv"
+    if path.exists():
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row, place, text = line.split("\t", 2)
+            yield row, place, text
+
+
+def page() -> str:
+    known_message = load()
+    parts = [HEAD]
+    for name, rows in known_message.files().items():
+        lines = {row: (place, text) for row, place, text in examples(name)}
+        parts.append(f"## {name}\n")
+        parts += [_entry(row, *lines.get(row.id, ("", ""))) for row in rows]
+    return "\n".join(parts)
+
+
+def load():
+    """Return the module of the table, under the collection's name."""
+    sys.path.insert(0, str(venvs.collections()))
+    from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import known_message
+
+    return known_message
+
+
+def _entry(row, place: str, text: str) -> str:
+    groups = {name: name.upper() for name in row.pattern.groupindex}
+    cause, advice = (_filled(words, groups) for words in (row.cause, row.advice))
+    return (
+        f"### {row.id}\n\n```text\n{text}\n```\n\n{_escaped(cause)}.\n\n"
+        f"What to do: {_escaped(advice)}.\n\n{_places(row)}.{_releases(row)}"
+        f" [Source]({row.source}).\n"
+    )
+
+
+def _filled(words: str, groups: dict[str, str]) -> str:
+    """Return a text with its groups in capitals; of groups side by side only one has a value."""
+    words = re.sub(r"(\{[a-z_]+\})(?:\{[a-z_]+\})+", r"\1", words)
+    for name, value in groups.items():
+        words = words.replace(f"{{{name}}}", value)
+    return words
+
+
+def _escaped(words: str) -> str:
+    """Return a text in which Markdown sees no mark."""
+    for mark in "\\`*_<>[]{}|":
+        words = words.replace(mark, f"\\{mark}")
+    return words
+
+
+def _places(row) -> str:
+    codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
+    found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
+    told = f"Said by {', '.join(sorted(row.places))}"
+    return f"{told}; quoted by {found}" if found else told
+
+
+def _releases(row) -> str:
+    if row.since and row.until:
+        return f" Releases {row.since} to {row.until}."
+    if row.since:
+        return f" From release {row.since} on."
+    return f" Up to release {row.until}." if row.until else ""

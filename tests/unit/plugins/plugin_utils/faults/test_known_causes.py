@@ -1,0 +1,41 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import known_causes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Detection
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.known_message import (
+    Known,
+)
+
+HIT = Detection("it says x", (), "look at x")
+ROW = Known("x", "The disk is gone", "put the disk back (see https://example.com)")
+LINE = "F1124 main.go:85] listen unix /run/kms.sock: bind: address already in use"
+
+
+@pytest.mark.parametrize(
+    ("severity", "expected"),
+    [(None, None), ("info", "warning"), ("warning", "warning"), ("critical", "critical")],
+)
+def test_a_known_cause_is_in_the_finding(severity: str | None, expected: str | None) -> None:
+    found = known_causes.with_cause(replace(HIT, severity=severity), ROW)
+    assert found.summary == "it says x. Known cause: The disk is gone"
+    assert found.remedy == "put the disk back (see https://example.com); look at x"
+    assert found.severity == expected
+
+
+def test_nothing_is_said_twice() -> None:
+    assert known_causes.with_cause(HIT, None) is HIT
+    hit = replace(HIT, summary="it says x, as the disk is gone")
+    assert known_causes.with_cause(hit, ROW) is hit
+
+
+def test_the_first_text_with_a_known_cause_counts() -> None:
+    found = known_causes.explained(HIT, ("csi",), ["", "nothing", LINE])
+    assert "Known cause: A file is at the place of its socket /run/kms.sock" in found.summary
+    assert known_causes.explained(HIT, ("csi",), ["nothing"]) is HIT

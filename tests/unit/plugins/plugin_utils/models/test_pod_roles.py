@@ -1,0 +1,30 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import pod_roles
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.pod_errors import PodError
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "role", "place"),
+    [
+        ("calico-node-x2x4z", "calico-node", "network", "network"),
+        ("calico-kube-controllers-6d4b75cb6d-x2x4z", "", "calico-kube-controllers", "network"),
+        ("coredns-6d4b75cb6d-x2x4z", "coredns", "dns", "dns"),
+        ("kube-proxy-x2x4z", "kube-proxy", "kube-proxy", "kube-proxy"),
+        ("ebs-csi-node-x2x4z", "ebs-plugin", "ebs-plugin", "csi"),
+        ("nvidia-device-plugin-daemonset-x2x4z", "ctr", "ctr", "device-plugin"),
+        ("aws-cloud-controller-manager-x2x4z", "aws", "cloud-controller-manager", "cloud"),
+        ("kube-vip-w1", "kube-vip", "kube-vip", "kube-vip"),
+    ],
+)
+def test_names_tell_the_part_of_the_cluster(
+    pod: str, container: str, role: str, place: str
+) -> None:
+    row = PodError("kube-system", pod, container, "")
+    assert pod_roles.role(row) == role
+    assert place in pod_roles.places(row)
