@@ -171,6 +171,22 @@ def test_a_member_that_does_not_come_back_is_named(node, monkeypatch):
     says(answer["reason"], "does not answer now", "no other member")
 
 
+@pytest.mark.parametrize(("waits", "state"), [(True, "done"), (False, "failed")])
+def test_a_member_that_the_kubelet_restarts_meanwhile_is_defragmented_again(
+    node, monkeypatch, waits, state
+):
+    defragment = node.cluster._defragment
+
+    def end(*_args):
+        monkeypatch.setattr(node.cluster, "_defragment", defragment)
+        return 503, {"message": "connection refused"}
+
+    monkeypatch.setattr(node.cluster, "_defragment", end)
+    answer = work(node, node.step("etcd_defragment", waits=waits))
+    assert answer["state"] == state, answer
+    assert ("defragment", "11") in node.cluster.done or not waits
+
+
 def shrink(node):
     for member in node.cluster.members:
         member.size = member.used = MIB
