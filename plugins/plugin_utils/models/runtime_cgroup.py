@@ -113,11 +113,23 @@ def places(document: Mapping[str, Any], host: str) -> Iterator[EvidenceRef]:
         yield EvidenceRef("file", host, path=files[0].path, text=one_line(text, 200))
 
 
+def unread(document: Mapping[str, Any]) -> str:
+    """Return the clause that a line sets the driver where the runtime does not read it, or ""."""
+    for file in contract.answer(document, Cri).files:
+        for line in file.lines:
+            reason = _not_read(file, line.table) if line.key == KEY else ""
+            if reason:
+                return f"{KEY} in {one_line(file.path, 200)}:{line.line} is in {reason[2:]}"
+    return ""
+
+
 def _not_read(file: ConfigFile, table: str) -> str:
     """Return why a table has no effect in a file of this version, or ""."""
     version = file.version or 1
     read = TABLES.get(version)
     other = any(table.startswith(prefix) for prefix in TABLES.values())
-    if read is None or not other or table.startswith(read):
+    if not other or (read is not None and table.startswith(read)):
         return ""
+    if read is None:
+        return ": a table that is read only in a file with a line version = 2 above all tables"
     return f": a table that version {version} of the configuration does not read"

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 
 from ...models import certificates as model_certificates
 from ...models import installer
+from ...models.api_node import and_others
 from ...models.certificates import (
     API,
     COLLECTOR,
@@ -58,6 +59,7 @@ EFFECTS: dict[tuple[str, str], tuple[str, str | None]] = {
     (SCHEDULER, "client-certificate"): ("the scheduler cannot lead, and pods stay Pending", None),
     (KUBELET, "tls-cert-file"): ("who verifies kubelets (metrics-server) is refused", "warning"),
 }
+IN_MEMORY = "who verifies that port (Rancher, Harvester, a scraper of metrics) is refused"
 UNKNOWN_EFFECT = ("", "warning")
 Finder = Callable[[Host, Mapping[str, Any], HostCertificates, datetime], Detection | None]
 
@@ -129,7 +131,7 @@ def _expired(
 ) -> Detection | None:
     uses = [use for use in certificates.files if ended(use.leaf, now) and not _is_self_signed(use)]
     if not uses:
-        return None
+        return _expired_in_memory(host, document, certificates, now)
     severe = [use for use in uses if effect_of(use)[1] is None]
     severity = "critical"
     if not severe:
@@ -141,6 +143,35 @@ def _expired(
         f" {listed(list(filter(None, effects)))}",
         uses,
         remedy(host, document, certificates, uses),
+        severity,
+    )
+
+
+def _expired_in_memory(
+    host: Host, document: Mapping[str, Any], certificates: HostCertificates, now: datetime
+) -> Detection | None:
+    """Return the hit of certificates that components made for themselves when they started.
+
+    They end a year later, and no component makes another one while it runs.
+    """
+    uses = [
+        use
+        for use in certificates.served
+        if use.component in (MANAGER, SCHEDULER)
+        and certificates.file(use.component, use.flag) is None
+        and ended(use.leaf, now)
+    ]
+    if not uses:
+        return None
+    severity, names = "info", and_others([use.component for use in uses])
+    if installer.owner_of(document) in certificate_renewal.RANCHER:
+        severity = "warning"  # Rancher and Harvester verify them, and wait
+    return hit(
+        host,
+        f"the serving certificate that {names} made at its start is not valid:"
+        f" {_by_date(uses, now)}: {IN_MEMORY}",
+        uses,
+        f"{certificate_renewal.restart(uses)}. A component makes another one at its start",
         severity,
     )
 

@@ -115,10 +115,13 @@ def _differ(host: Host, document: Mapping[str, Any], drivers: Drivers) -> Detect
     if drivers.root:
         advice = ASK_AGAIN
     runtime = f"{one_line(cri.name, 40) or 'its runtime'} {one_line(cri.version, 40)}".strip()
+    unread = runtime_cgroup.unread(document)
+    if unread:
+        unread = f"; {unread}"
     return Detection(
         f"kubelet and runtime have different cgroup drivers: the kubelet"
         f" {one_line(drivers.kubelet, 40)}, {runtime} {drivers.runtime}; pods are killed and made"
-        " again, or do not start",
+        f" again, or do not start{unread}",
         (_proof(host, drivers), *runtime_cgroup.places(document, host.host)),
         advice,
         host=host.host,

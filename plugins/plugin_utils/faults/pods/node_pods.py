@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
@@ -18,7 +18,7 @@ from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
 from ...parsers.known_message import EVENT, RUNTIMES
-from ...parsers.pod_start_message import OF_ONE, WORKLOAD, Trouble
+from ...parsers.pod_start_message import CERTIFICATE, OF_ONE, PLAIN_HTTP, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
 from ..node import wording
@@ -33,6 +33,8 @@ _BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE = "", "of the node"
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
+# How a runtime asks a registry: nothing in the workload corrects that.
+OF_RUNTIME = frozenset((CERTIFICATE, PLAIN_HTTP))
 SHOWN = 5
 
 
@@ -374,6 +376,12 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
         f" {reasons}",
         tuple(proof(cluster, row) for row in rows[:SHOWN]),
         cures,
-        severity="info",
+        severity=_weight(causes_by_kind),
     )
     return explained(hit, PLACES, [row.text for row in rows if not row.is_of(WORKLOAD)])
+
+
+def _weight(kinds: Collection[str]) -> str:
+    if OF_RUNTIME.intersection(kinds):
+        return "warning"
+    return "info"

@@ -76,6 +76,9 @@ def test_a_kubelet_that_does_not_run_has_no_driver_now(world):
         (3, OTHER, ""),
         (3, TABLE, "a table that version 3 of the configuration does not read"),
         (2, OTHER, "a table that version 2 of the configuration does not read"),
+        (1, TABLE, "a file with a line version = 2 above all tables"),
+        (None, TABLE, "a file with a line version = 2 above all tables"),
+        (None, "plugins.cri.containerd.runtimes.runc.options", ""),
         (3, "somewhere", ""),
     ],
 )
@@ -85,6 +88,9 @@ def test_a_table_of_another_version_is_named(world, version, table, words):
     (proof,) = runtime_cgroup.places(world.documents["w1"], "w1")
     assert (proof.path, proof.line) == (CONFIG, 12)
     assert proof.text.endswith(words or "SystemdCgroup = true")
+    clause = runtime_cgroup.unread(world.documents["w1"])
+    assert clause.endswith(words)
+    assert bool(clause) == bool(words)
 
 
 def test_no_line_is_told_too(world):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import installer
 from tests.unit.support import pki
 from tests.unit.support.pki import FOLDER, Pki
 
@@ -112,6 +113,32 @@ def test_a_certificate_that_a_kubelet_signed_itself_is_no_fault(
     data = {"uses": [use], "files": [{"path": path, "pem": pair.pem}]}
     world.documents["w1"]["collectors"]["certificates"] = {"status": "ok", "data": data}
     assert (verdicts(world, "KM120")["w1"] == "present") is present
+
+
+@pytest.mark.parametrize(
+    ("ends", "owner", "severity"),
+    [(-3, None, "info"), (-3, "RKE2", "warning"), (30, None, None)],
+)
+def test_a_certificate_that_a_component_made_for_itself(
+    world: Any,
+    made: Pki,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: int,
+    owner: str | None,
+    severity: str | None,
+) -> None:
+    monkeypatch.setattr(installer, "owner_of", lambda _document: owner)
+    pki.certify(world, made)
+    pair = pki.Authority("localhost-ca@1", made.now).issue("localhost@1", begins=-400, ends=ends)
+    row = {"component": "kube-scheduler", "flag": "tls-cert-file", "pem": pair.pem}
+    row.update(address="127.0.0.1", port=10259, pid=None, error=None)
+    world.data("m1", "certificates")["served"].append(row)
+    assert verdicts(world, "KM120")["m1"] == ("present" if severity else "clear")
+    if severity:
+        hit = finding(world, "KM120")
+        assert hit.severity == severity
+        assert "127.0.0.1:10259" in hit.summary
+        assert "restart kube-scheduler" in hit.remedy
 
 
 def test_what_ends_soon_is_named_with_its_days(world: Any, made: Pki) -> None:
