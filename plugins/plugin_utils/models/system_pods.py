@@ -85,7 +85,7 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
         one_line(row.error or "", 200),
         *_told(row.own),
     )
-    texts = (telling.line, pod.told, *reversed(lines))
+    texts = (telling.line, pod.told, *telling.before(lines))
     return replace(pod, known=known_message.first(pod_roles.places(pod), texts))
 
 

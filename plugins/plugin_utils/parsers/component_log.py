@@ -68,6 +68,12 @@ class Telling:
         """Return whether it names a cause, and not only that something took too long."""
         return self.reading is not None and not self.reading.weak
 
+    def before(self, lines: Sequence[str]) -> tuple[str, ...]:
+        """Return the other lines, newest first, or none where this line's meaning is certain."""
+        if self.names_cause:
+            return ()
+        return tuple(reversed(lines))
+
 
 def says_exit(line: str) -> bool:
     """Return whether a line says that the program exits."""

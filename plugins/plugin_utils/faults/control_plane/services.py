@@ -143,7 +143,7 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     )
     if past is not None or _is_stopped(service):
         return hit
-    return explained(hit, (service.row.component,), (telling.line, *reversed(lines)))
+    return explained(hit, (service.row.component,), (telling.line, *telling.before(lines)))
 
 
 def _severity(service: Service) -> str | None:

@@ -332,7 +332,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     if end is not None:
         return hit
     return explained(
-        hit, (use.component, "kubelet"), (telling.line, last, kubelet, *reversed(lines))
+        hit, (use.component, "kubelet"), (telling.line, last, kubelet, *telling.before(lines))
     )
 
 

@@ -258,6 +258,8 @@ class Runtime:
         )
         if state.kind == systemd_unit.STOPPED:
             return hit
+        if words.what:
+            return self._explained(hit, [words.line])
         return self._explained(hit, [words.line, *reversed(record.said)])
 
     def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
