@@ -149,6 +149,8 @@ _OF_EACH_POD = re.compile(
 )
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
+# Known messages about webhooks and aggregated APIs.
+_OF_OTHER_SERVERS = re.compile(r"(?:conversion-)?webhook-|apiservice-|aggregated-api-")
 
 
 @dataclass(frozen=True)
@@ -308,7 +310,7 @@ def _read(row: ComponentErrors, entry: RepeatedError, places: Iterable[str] = ()
         table = row.component
     answer = error_answer.read(entry.line, table)
     cause = known_message.find((row.component, *places), entry.line)
-    is_obstacle = cause is not None and not _is_of_few_pods(entry, cause)
+    is_obstacle = cause is not None and _is_own(entry, cause)
     if answer is not None and not _OTHERS.search(entry.line):
         is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
     return Repeated(row, entry, answer, is_obstacle, cause)
@@ -345,9 +347,13 @@ def _is_of_one_pod(entry: RepeatedError, answer: Answer) -> bool:
     return answer.kind == "not_found" or _MIRROR_POD.search(entry.line) is None
 
 
-def _is_of_few_pods(entry: RepeatedError, cause: Known) -> bool:
-    """Tell whether a message may concern pods only that the API tells of (KM600)."""
-    return cause.is_of_pods and entry.pods > 0 and not _is_of_many(entry)
+def _is_own(entry: RepeatedError, cause: Known) -> bool:
+    """Tell whether a known cause keeps a component from its work, and no other fault is about it.
+
+    The API tells of few pods (KM600), of webhooks (KM176) and of aggregated APIs (KM177).
+    """
+    is_of_few_pods = cause.is_of_pods and entry.pods > 0 and not _is_of_many(entry)
+    return not is_of_few_pods and _OF_OTHER_SERVERS.match(cause.id) is None
 
 
 def _is_of_many(entry: RepeatedError) -> bool:

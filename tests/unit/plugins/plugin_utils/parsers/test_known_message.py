@@ -62,6 +62,120 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
     assert [row.id for row in rows if row.pattern.search(whole)] == [name]
 
 
+# Lines of programs that are well, or that name another cause: a row, who says it, and the line.
+HARMLESS = [
+    (
+        "module-not-found",
+        "containerd",
+        'time="2024-03-01T10:00:00Z" level=info msg="skip loading plugin'
+        ' \\"io.containerd.snapshotter.v1.aufs\\"..." error="aufs is not supported (modprobe aufs'
+        ' failed: exit status 1 \\"modprobe: FATAL: Module aufs not found in directory'
+        ' /lib/modules/5.15.0-100-generic\\\\n\\"): skip plugin" type=io.containerd.snapshotter.v1',
+    ),
+    (
+        "module-not-found",
+        "kubeadm",
+        "[preflight] The system verification failed. Printing the output from the verification:"
+        ' failed to parse kernel config: unable to load kernel module: "configs", output:'
+        ' "modprobe: FATAL: Module configs not found in directory'
+        ' /lib/modules/5.15.0-100-generic\\n", err: exit status 1',
+    ),
+    (
+        "plain-server-or-proxy",
+        "etcd",
+        '{"level":"warn","ts":"2024-03-01T10:00:00.000Z","caller":"embed/config_logging.go:169",'
+        '"msg":"rejected connection","remote-addr":"127.0.0.1:52622","server-name":"",'
+        '"error":"tls: first record does not look like a TLS handshake"}',
+    ),
+    (
+        "plain-server-or-proxy",
+        "etcd",
+        '2020-03-01 10:00:00.000000 I | embed: rejected connection from "127.0.0.1:52622" (error'
+        ' "tls: first record does not look like a TLS handshake", ServerName "")',
+    ),
+    (
+        "plain-server-or-proxy",
+        "kube-apiserver",
+        "I0301 10:00:00.000000       1 log.go:245] http: TLS handshake error from 10.0.0.7:53412:"
+        " tls: first record does not look like a TLS handshake",
+    ),
+    (
+        "plain-server-or-proxy",
+        "kubelet",
+        "I0301 10:00:00.000000    1234 log.go:245] http: TLS handshake error from [::1]:8124: tls:"
+        " first record does not look like a TLS handshake",
+    ),
+    (
+        "etcd-request-too-large",
+        "kubelet",
+        'E0301 10:00:00.000000    1234 remote_runtime.go:390] "ListContainers with filter from'
+        ' runtime service failed" err="rpc error: code = ResourceExhausted desc = grpc: trying to'
+        ' send message larger than max (16777343 vs. 16777216)" filter="nil"',
+    ),
+    (
+        "layers-from-a-blocked-host",
+        "event",
+        'Failed to pull image "registry.example.com/team/app:1": failed to pull and unpack image'
+        ' "registry.example.com/team/app:1": failed to copy: httpReadSeeker: failed open:'
+        " unexpected status code https://registry.example.com/v2/team/app/blobs/sha256:1234: 403"
+        " Forbidden",
+    ),
+    (
+        "webhook-certificate-expired",
+        "kube-apiserver",
+        "W0301 10:00:00.000000       1 dispatcher.go:180] Failed calling webhook, failing closed"
+        ' v.example.com: failed calling webhook "v.example.com": failed to call webhook: Post'
+        ' "https://w.ns.svc:443/validate?timeout=10s": x509: certificate has expired or is not yet'
+        " valid: current time 2024-03-01T10:00:00Z is before 2024-03-01T11:00:00Z",
+    ),
+    (
+        "processes-used-up",
+        "network",
+        "/install-cni.sh: fork: Cannot allocate memory",
+    ),
+    (
+        "seccomp-library-too-old",
+        "event",
+        "Error: failed to create containerd task: failed to create shim task: OCI runtime create"
+        " failed: unable to retrieve OCI runtime error (open /run/containerd/"
+        "io.containerd.runtime.v2.task/k8s.io/1234/log.json: no such file or directory): runc did"
+        " not terminate successfully: exit status 127: unknown",
+    ),
+    (
+        "iptables-table-missing",
+        "kube-proxy",
+        'I0301 10:00:00.000000       1 server_linux.go:60] "No iptables support for family"'
+        ' ipFamily="IPv6" error="error listing chain \\"POSTROUTING\\" in table \\"nat\\": exit'
+        " status 3: ip6tables v1.8.9 (legacy): can't initialize ip6tables table `nat': Table does"
+        " not exist (do you need to insmod?)\\nPerhaps ip6tables or your kernel needs to be"
+        ' upgraded.\\n"',
+    ),
+    (
+        "sysctl-of-pod-unknown",
+        "k3s",
+        'time="2024-03-01T10:00:00Z" level=error msg="Failed to set sysctl: open'
+        ' /proc/sys/net/netfilter/nf_conntrack_max: no such file or directory"',
+    ),
+    (
+        "sysctl-of-pod-unknown",
+        "event",
+        "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to set up sandbox"
+        ' container "1234" network for pod "web-0": NetworkPlugin cni failed to set up pod'
+        ' "web-0_default" network: open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or'
+        " directory",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "text"), HARMLESS)
+def test_a_row_leaves_out_what_is_harmless_or_has_another_cause(
+    name: str, place: str, text: str
+) -> None:
+    assert name in {row.id for row in known_message._of_places(frozenset((place,)))}
+    found = known_message.find((place,), text)
+    assert found is None or found.id != name
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_a_row_is_whole(row: Row) -> None:
     assert row.source.startswith("https://")
