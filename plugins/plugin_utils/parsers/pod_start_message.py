@@ -79,7 +79,6 @@ PULL_REASONS = frozenset(
 OF_ONE = frozenset(
     (
         CREATE,
-        KNOWN,
         RUNTIME_CLASS,
         CERTIFICATE,
         DNS,
@@ -134,7 +133,19 @@ class Trouble:
     cure: str
 
 
-UNNAMED = Trouble(KNOWN, NODE, "", "")
+# Known messages about what stands in a workload's own template, and no node corrects.
+OF_WORKLOADS = frozenset(
+    (
+        "image-schema-1",
+        "image-short-name",
+        "not-a-directory-mount",
+        "sriov-without-device",
+        "sub-path-of-changed-object",
+        "sysctl-of-pod-unknown",
+    )
+)
+# A workload names the interface, and a node may have lost it.
+OF_ATTACHMENT = f"{KNOWN} cni-master-interface-missing"
 
 
 def _table(*rows: tuple[str, str, str, str, str]) -> tuple[tuple[re.Pattern[str], Trouble], ...]:
@@ -550,19 +561,24 @@ def trouble(reason: str, message: str) -> Trouble | None:
 
 
 def _known(message: str, cause: Trouble | None) -> Trouble | None:
-    """Return a cause as the table of known messages tells it, where it has the message.
-
-    None of its causes is a workload's own.
-    """
+    """Return a cause as the table of known messages tells it, where it has the message."""
     row = known_message.find((known_message.EVENT,), message)
     if row is None:
         return cause
-    trouble_of_row = replace(UNNAMED, what=row.clause, cure=row.advice)
-    if cause is None or cause.whose == WORKLOAD:
+    trouble_of_row = Trouble(f"{KNOWN} {row.id}", NODE, row.clause, row.advice)
+    if row.id in OF_WORKLOADS:
+        return replace(trouble_of_row, whose=WORKLOAD)
+    is_of_attachment = trouble_of_row.kind == OF_ATTACHMENT
+    if cause is None or cause.whose == WORKLOAD or is_of_attachment:
         return trouble_of_row
     if cause.kind in GENERIC:
         return replace(trouble_of_row, kind=cause.kind)
     return cause
+
+
+def may_be_of_one(kind: str) -> bool:
+    """Tell whether one workload alone can bring about a kind of trouble."""
+    return kind in OF_ONE or kind.startswith(KNOWN)
 
 
 def is_pull(reason: str, message: str) -> bool:

@@ -18,7 +18,7 @@ from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
 from ...parsers.known_message import EVENT, RUNTIMES
-from ...parsers.pod_start_message import CERTIFICATE, OF_ONE, PLAIN_HTTP, WORKLOAD, Trouble
+from ...parsers.pod_start_message import CERTIFICATE, PLAIN_HTTP, WORKLOAD, Trouble
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
 from ..node import wording
@@ -131,7 +131,7 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
 def _is_of_node_alone(row: Waiting) -> bool:
     """Tell whether hardly any workload can bring about that its pods wait for this."""
     if row.reason == SANDBOX:
-        return row.trouble is not None
+        return row.trouble is not None and row.trouble.kind != pod_start_message.OF_ATTACHMENT
     return row.trouble is pod_start.REMOVED
 
 
@@ -140,7 +140,7 @@ def _by_kind(rows: Sequence[Waiting]) -> dict[str, list[Waiting]]:
     by_kind: dict[str, list[Waiting]] = {}
     for row in rows:
         kind = _kind(row)
-        if kind and kind not in OF_ONE:
+        if kind and not pod_start_message.may_be_of_one(kind):
             kind = SURE
         by_kind.setdefault(kind, []).append(row)
     return by_kind
@@ -346,7 +346,7 @@ def _is_clusters(row: Waiting) -> bool:
 
 def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:
     """Tell whether no other workload of a node waits for what this one may have wrong."""
-    return row.node not in nodes and _kind(row) in OF_ONE
+    return row.node not in nodes and pod_start_message.may_be_of_one(_kind(row))
 
 
 def _reason(cause: Trouble, rows: Sequence[Waiting]) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
+    known_message,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     pod_start_message as message,
 )
 
@@ -471,3 +474,9 @@ def test_a_number_of_an_image_is_no_answer_of_its_registry(image, error):
 )
 def test_a_bare_status_is_an_answer_of_a_registry(answer, kind):
     assert message.trouble("Failed", PULLING + answer).kind == getattr(message, kind)
+
+
+def test_each_known_message_of_workloads_is_in_the_table():
+    ids = {row.id for rows in known_message.files().values() for row in rows}
+    assert ids > message.OF_WORKLOADS
+    assert message.OF_ATTACHMENT.rpartition(" ")[2] in ids

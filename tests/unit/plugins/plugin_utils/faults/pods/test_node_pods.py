@@ -192,6 +192,34 @@ def test_a_pod_that_started_and_ends_again_and_again_is_its_workloads(world):
     assert judged(world, "KM610") == (["clear"], [])
 
 
+SYSCTL = (
+    "failed to create containerd task: OCI runtime create failed: open /proc/sys/net/core/xyz:"
+    " no such file or directory"
+)
+SUB_PATH = (
+    'error mounting "/var/lib/kubelet/pods/1/volume-subpaths/cfg/app/0" to rootfs at "/a":'
+    " no such file or directory"
+)
+MASTER = 'plugin type="macvlan" failed (add): Failed to lookup master "eth7": Link not found'
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([(SANDBOX, SYSCTL)], "clear"),
+        ([(SANDBOX, SYSCTL), ("Failed", SUB_PATH)], "clear"),
+        ([(SANDBOX, MASTER)], "clear"),
+        ([(SANDBOX, MASTER), (SANDBOX, MASTER)], "present"),
+        ([("Failed", DNS), (SANDBOX, MASTER)], "clear"),
+    ],
+)
+def test_known_messages_about_workloads_accuse_no_node(world, rows, verdict):
+    for number, event in enumerate(rows):
+        wait(world, event=event, owner=f"Job/{number}")
+    assert judged(world, "KM600")[0] == [verdict]
+    assert judged(world, "KM610")[0] == ["clear" if verdict == "present" else "present"]
+
+
 def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
     wait(world, state="CreateContainerConfigError", message=NOT_FOUND, pods=2)
     wait(world, owner="Job/b", state="CrashLoopBackOff", message="back-off 5m0s")
