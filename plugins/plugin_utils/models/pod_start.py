@@ -143,7 +143,7 @@ def _uncreated(cluster: Cluster, row: WaitingPods) -> tuple[Trouble, str, str] |
     if event is None or event.reason != "Failed":
         return None
     trouble = pod_start_message.trouble(event.reason, event.message)
-    if trouble is None or trouble.kind not in UNCREATED:
+    if trouble is None or pod_start_message.base(trouble.kind) not in UNCREATED:
         return None
     return trouble, event.reason, event.message
 

@@ -122,6 +122,7 @@ MOUNT_REASONS = frozenset(("FailedMount", "FailedMapVolume", "FailedAttachVolume
 class Trouble:
     """Why a pod does not start.
 
+    kind: of a known message with its id, so that two of them are not taken for one
     whose: WORKLOAD or NODE
     what: the cause, as a clause
     cure: what is done about it
@@ -572,13 +573,18 @@ def _known(message: str, cause: Trouble | None) -> Trouble | None:
     if cause is None or cause.whose == WORKLOAD or is_of_attachment:
         return trouble_of_row
     if cause.kind in GENERIC:
-        return replace(trouble_of_row, kind=cause.kind)
+        return replace(trouble_of_row, kind=f"{cause.kind} {row.id}")
     return cause
+
+
+def base(kind: str) -> str:
+    """Return a kind of trouble without the id of its known message."""
+    return kind.partition(" ")[0]
 
 
 def may_be_of_one(kind: str) -> bool:
     """Tell whether one workload alone can bring about a kind of trouble."""
-    return kind in OF_ONE or kind.startswith(KNOWN)
+    return base(kind) == KNOWN or base(kind) in OF_ONE
 
 
 def is_pull(reason: str, message: str) -> bool:

@@ -180,9 +180,11 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         because=pod_errors.because(cluster, "network", node),
         severity=_severity(cluster, node, pods),
     )
-    texts = [event.message] if event is not None else []
     release = view.kubelet if view is not None else None
-    return explained(hit, PLACES, [*texts, main.text], release)
+    texts = [main.text]
+    if main.trouble is None and event is not None:
+        texts.insert(0, event.message)
+    return explained(hit, PLACES, texts, release)
 
 
 def _mount(main: Waiting, view: NodeView | None) -> str:
@@ -378,10 +380,12 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
         cures,
         severity=_weight(causes_by_kind),
     )
+    if len(causes_by_kind) > 1:
+        return hit
     return explained(hit, PLACES, [row.text for row in rows if not row.is_of(WORKLOAD)])
 
 
 def _weight(kinds: Collection[str]) -> str:
-    if OF_RUNTIME.intersection(kinds):
+    if OF_RUNTIME.intersection(map(pod_start_message.base, kinds)):
         return "warning"
     return "info"

@@ -426,7 +426,7 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
 )
 def test_the_cause_and_whose_it_is(reason, text, kind, whose):
     trouble = message.trouble(reason, text)
-    assert (trouble.kind, trouble.whose) == (kind, whose)
+    assert (message.base(trouble.kind), trouble.whose) == (kind, whose)
     assert trouble.what
     assert trouble.cure
 

@@ -220,6 +220,19 @@ def test_known_messages_about_workloads_accuse_no_node(world, rows, verdict):
     assert judged(world, "KM610")[0] == ["clear" if verdict == "present" else "present"]
 
 
+NO_FOLDER = "MountVolume.SetUp failed: hostPath type check failed: /data is not a directory"
+CIFS = 'MountVolume.SetUp failed for volume "b" : mount failed: mount error(13): Permission denied'
+
+
+def test_two_known_causes_are_not_taken_for_one(world):
+    wait(world, event=("FailedMount", NO_FOLDER), owner="Job/a")
+    wait(world, event=("FailedMount", CIFS), owner="Job/b")
+    assert judged(world, "KM600")[0] == ["clear"]
+    (finding,) = judged(world, "KM610")[1]
+    assert "/data" in finding.summary
+    assert "Known cause" not in finding.summary
+
+
 def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
     wait(world, state="CreateContainerConfigError", message=NOT_FOUND, pods=2)
     wait(world, owner="Job/b", state="CrashLoopBackOff", message="back-off 5m0s")
