@@ -24,7 +24,7 @@ TOLD = {
     "runtime-config-emptied": ("config.toml", "SystemdCgroup = true"),
     "runtime-metadata": ("meta.db", "containerd"),
     "firewall-enabled": (
-        "firewalld is off",
+        "firewalld is off, and comes back with the next boot",
         "--add-port=10250/tcp",
     ),
 }

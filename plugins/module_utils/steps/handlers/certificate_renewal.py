@@ -34,6 +34,7 @@ COMPONENT = "certificates"  # what records of this kind are about
 YEAR = 365 * 24 * 3600  # for so long kubeadm signs, whatever is left of the authority's time
 SPACE, INODES = 16 * 1024 * 1024, 100  # that files of a few KiB and their journal need at most
 SHOWN_SECONDS, LOOK_SECONDS, PAUSE = 20, 3, 0.5
+OTHER = "another kind"
 KEEP = (
     "a revert leaves renewed certificates: the former ones have ended or end soon, and the control"
     " plane would stop with them; their bytes are in the journal"
@@ -316,7 +317,11 @@ def _misfit(name, scene, fresh):
     if (now.subject_values, now.names) != (was.subject_values, was.names):
         return "has other names than the former one"
     if now.algorithm != was.algorithm:
-        return f"has a key of {now.algorithm}, and the former one is of {was.algorithm}"
+        return (
+            f"has a key of {now.algorithm or OTHER}, and the former one is of"
+            f" {was.algorithm or OTHER}, which this kubeadm does not make: sign it with the"
+            f" authority by openssl, or accept the other key by kubeadm certs renew {name}"
+        )
     if now.issuer != signer.subject:
         return "has another authority than the one of this node"
     is_now = now.begins <= time.time() < now.ends

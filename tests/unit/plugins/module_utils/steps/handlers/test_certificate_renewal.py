@@ -393,6 +393,7 @@ def _other(node, name, **made):
     [
         ({"names": ["m1"]}, "other names"),
         ({"key": ec.generate_private_key(ec.SECP384R1())}, "a key of ECDSA-P384"),
+        ({"key": ec.generate_private_key(ec.SECP521R1())}, "a key of another kind"),
         ({"subject": "another"}, "other names"),
         ({"begins": -9, "ends": -2}, "dates"),
         ({"begins": -9, "ends": 99999}, "dates"),
