@@ -16,19 +16,19 @@ PAGE = ROOT / "docs" / "known-messages.md"
 EXAMPLES = (
     ROOT / "tests" / "unit" / "plugins" / "plugin_utils" / "parsers" / "known_messages_examples"
 )
+OF_COMPONENTS = ("KM114", "KM116", "KM117", "KM118")
 # The findings that quote what is said at a place; any other place is a pod of the cluster itself.
 FINDINGS = {
     "event": ("KM223", "KM600", "KM610"),
-    "kubelet": ("KM502", "KM525", "KM529"),
+    "kubelet": ("KM114", "KM502", "KM525", "KM529", "KM600", "KM610"),
     "kernel": ("KM562",),
-    **dict.fromkeys(("containerd", "crio", "dockerd", "cri-dockerd", "runc"), ("KM508", "KM529")),
     **dict.fromkeys(
-        (
-            *("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-            *("k3s", "rke2", "k0s", "kubelite"),
-        ),
-        ("KM114", "KM116", "KM117", "KM118"),
+        ("containerd", "crio", "dockerd", "cri-dockerd", "runc"),
+        ("KM508", "KM529", "KM600", "KM610"),
     ),
+    **dict.fromkeys(("etcd", "kube-controller-manager", "kube-scheduler"), OF_COMPONENTS),
+    "kube-apiserver": (*OF_COMPONENTS, "KM177", "KM223"),
+    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
     "kubeadm": (),  # what it says to its operator
 }
 OF_PODS = ("KM550", "KM560", "KM561")
@@ -40,7 +40,7 @@ HEAD = """\
 Where a finding quotes one of these messages of other programs, it says the cause and what to do.
 Search this page for a part of a message. Names, addresses and versions in your message may be
 others. A cause is here only if a public thread or the source of the program confirms it; the link
-leads there. `CAPITALS` in a command stand for what your message names.
+leads there. Words in `CAPITALS` stand for what your message names, or for what you fill in.
 """
 
 
@@ -97,6 +97,8 @@ def _escaped(words: str) -> str:
 
 
 def _places(row) -> str:
+    if "any" in row.places:
+        return "Said by any program"
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
     found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
     told = f"Said by {', '.join(sorted(row.places))}"

@@ -21,6 +21,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.known_message import Row
 from tests import measures
 from tests.docs import known_messages as page
+from tests.gate import machine
 
 FILES = known_message.files()
 ROWS = [row for rows in FILES.values() for row in rows]
@@ -332,3 +333,13 @@ def test_quotes_and_spaces_of_a_logger_do_not_count(rows: list[Row]) -> None:
     rows.append(_row(pattern=re.compile('a "b" c d')))
     assert known_message.find(("kubelet",), 'err="a \\\\\\"b\\\\\\" c\\nd"') is not None
     assert known_message.find(("kubelet",), f'{"x" * known_message.LONGEST}a "b" c d') is None
+
+
+def test_the_page_names_each_finding_whose_own_page_leads_to_the_table():
+    leading = {
+        path.stem
+        for path in (machine.ROOT / "docs" / "faults").glob("KM*.md")
+        if "known-messages.md" in path.read_text(encoding="utf-8")
+    }
+    told = {code for codes in page.FINDINGS.values() for code in codes}
+    assert leading == told | set(page.OF_PODS)
