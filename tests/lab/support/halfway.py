@@ -111,6 +111,12 @@ def open_records(cluster, node: str) -> list[str]:
     return _lines(cluster, node, _OPEN)
 
 
+def ended_entries(cluster, node: str, run_id: str) -> list[str]:
+    """Return the ends of a run's entries in the node's journal."""
+    names = cluster.exec(node, f"ls {JOURNAL}/{run_id}").stdout.decode().split()
+    return [name for name in names if name[0].isdigit() and name.endswith(".end.json")]
+
+
 def _lines(cluster, node: str, program: str) -> list[str]:
     said = cluster.exec(node, ["python3", "-I", "-S", "-c", program]).stdout
     return said.decode().splitlines()

@@ -111,4 +111,5 @@ def test_the_next_run_finishes_what_a_power_cut_interrupted(cluster, play, node,
     assert halfway.open_records(cluster, node) == []
     machines.wait_ready(cluster, node)
     if is_over:
+        assert halfway.ended_entries(cluster, node, held["run_id"]), "no entry of the journal"
         pytest.skip("all of it holds after a power cut, and the step had ended before it")
