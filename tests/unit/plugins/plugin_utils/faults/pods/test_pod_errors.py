@@ -59,6 +59,15 @@ def test_a_balancer_of_the_node_that_kube_proxy_does_not_reach(world, address, i
     assert ("kubectl -n kube-system delete pod kube-proxy-bcdfg" in found.remedy) is is_named
 
 
+def test_a_static_kube_proxy_is_started_again_by_its_manifest(world):
+    line = "E1206 20:01:26.9 1 r.go:1] Get https://127.0.0.1:6444/api: dial tcp 127.0.0.1:6444:"
+    say(world, f"{line} connect: connection refused", pod="kube-proxy-w1", container="kube-proxy")
+    (found,) = judged(world, "KM560")[1]
+    assert "kubectl -n" not in found.remedy
+    assert "mv /var/lib/rancher/rke2/agent/pod-manifests/kube-proxy.yaml" in found.remedy
+    assert "k3s" not in found.remedy
+
+
 def test_a_server_that_a_resolver_does_not_reach(world):
     say(world, TIMEOUT, pod="coredns-7c4d5b6f8d-bcdfg", container="coredns", count=9, minutes=5)
     (found,) = judged(world, "KM560")[1]
