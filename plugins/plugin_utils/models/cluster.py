@@ -60,7 +60,7 @@ from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle
 from .result import Missing
-from .system_pods import EndedPod
+from .system_pods import EndedPod, UnreadPods
 
 Answer = TypeVar("Answer")
 # A lock that was not renewed for this long has no holder: left by a retired master, or by a former
@@ -119,7 +119,7 @@ class Host:
     network: HostNetwork = field(default_factory=HostNetwork)
     kubelet_serving: KubeletServing | None = None
     system_pods: tuple[EndedPod, ...] = ()
-    unread_system_pods: int = 0
+    unread_system_pods: UnreadPods = field(default_factory=UnreadPods)
     pod_errors: PodErrors = field(default_factory=PodErrors)
     next_release: NextRelease = field(default_factory=NextRelease)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..evidence import contract
@@ -16,8 +16,9 @@ from ..evidence.answers.node.system_pods import RunningPod, SystemPods
 from ..evidence.document import ends, one_line
 from ..parsers import message_table
 from ..parsers.known_message import Known
-from . import pod_roles, repeated_errors
+from . import pod_roles, repeated_errors, system_pods
 from .repeated_errors import Repeated
+from .system_pods import UnreadPods
 
 SHOWN, TOLD = 300, 3  # characters of a line, lines
 # A part of the cluster that says the same all the time does not do its work, whatever it says.
@@ -58,13 +59,13 @@ class PodErrors:
 
     is_known: whether their logs were read; an older release did not
     gaps: containers whose log could not be read
-    unread: how many logs were left out
+    unread: the logs that were left out
     """
 
     is_known: bool = False
     rows: tuple[PodError, ...] = ()
     gaps: tuple[str, ...] = ()
-    unread: int = 0
+    unread: UnreadPods = field(default_factory=UnreadPods)
 
 
 def extract(document: Mapping[str, Any]) -> PodErrors:
@@ -75,7 +76,8 @@ def extract(document: Mapping[str, Any]) -> PodErrors:
         return PodErrors()
     clock = contract.answer(document, System).clock or 0.0
     gaps = tuple(one_line(f"{row.namespace}/{row.pod}", 320) for row in running if row.error)
-    return PodErrors(True, tuple(_read(row, clock) for row in running), gaps, answer.unread)
+    unread = UnreadPods(answer.unread, answer.read, system_pods.named(answer.unread_pods))
+    return PodErrors(True, tuple(_read(row, clock) for row in running), gaps, unread)
 
 
 def _read(row: RunningPod, clock: float) -> PodError:

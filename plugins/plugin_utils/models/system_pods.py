@@ -51,6 +51,18 @@ class EndedPod:
     known: Known | None = None
 
 
+@dataclass(frozen=True)
+class UnreadPods:
+    """Logs of the cluster's own pods that were not read, because there are many.
+
+    count, read: how many were not, and were; pods: some of those that were not
+    """
+
+    count: int = 0
+    read: int = 0
+    pods: tuple[str, ...] = ()
+
+
 def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     """Return the containers of one host that were started often, and of late."""
     system, booted = contract.answer(document, System), _is_booted(document)
@@ -58,9 +70,17 @@ def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     return tuple(_ended(row, system.clock, booted) for row in rows)
 
 
-def unread(document: Mapping[str, Any]) -> int:
-    """Return how many containers that may end again and again were left out; none after a boot."""
-    return 0 if _is_booted(document) else contract.answer(document, SystemPods).more
+def unread(document: Mapping[str, Any]) -> UnreadPods:
+    """Return which containers that may end again and again were left out; none after a boot."""
+    if _is_booted(document):
+        return UnreadPods()
+    answer = contract.answer(document, SystemPods)
+    return UnreadPods(answer.more, len(answer.pods), named(answer.more_pods))
+
+
+def named(pods: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of pods, as a report may have them."""
+    return tuple(one_line(pod, 320) for pod in pods)
 
 
 def _is_booted(document: Mapping[str, Any]) -> bool:

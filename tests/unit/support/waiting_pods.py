@@ -76,3 +76,9 @@ def judged(world: Any, code: str) -> tuple[list[str], list[Any]]:
     """Return the verdicts and findings of one fault."""
     result = world.judge(faults=frozenset((code,)), deep=True)
     return [item.verdict for item in result.verdicts] or ["not judged"], list(result.findings)
+
+
+def note_of(world: Any, code: str) -> str:
+    """Return the notes of one fault's verdicts, as one text."""
+    result = world.judge(faults=frozenset((code,)), deep=True)
+    return "; ".join(item.note for item in result.verdicts if item.note)

@@ -21,6 +21,7 @@ def collect(api):
     tight = [item for item in budgets[:MAX_BUDGETS] if _is_tight(item)]
     items = [row for row in (_row(api, item) for item in tight[:MAX_KEPT]) if row is not None]
     cut = len(budgets) > MAX_BUDGETS or len(tight) > MAX_KEPT
+    cut = cut or any(row["kept"] >= MAX_PODS for row in items)
     return {"listed": min(len(budgets), MAX_BUDGETS), "items": items}, cut
 
 
@@ -56,6 +57,7 @@ def _row(api, item):
     pods = _kept_pods(api, item)
     if not pods:
         return None
+    nodes = sorted({_text((pod.get("spec") or {}).get("nodeName")) for pod in pods})
     return {
         "namespace": _text(meta.get("namespace")),
         "name": _text(meta.get("name")),
@@ -64,9 +66,22 @@ def _row(api, item):
         "desired": _count(status.get("desiredHealthy")),
         "fresh": _is_fresh(item),
         "failure": _failure(status),
+        "owner": _owner(meta),
         "kept": len(pods),
+        "nodes": nodes[:MAX_NAMED],
+        "node_count": len(nodes),
         "pods": [_named(pod) for pod in pods[:MAX_NAMED]],
     }
+
+
+def _owner(meta):
+    """Return the object that made a budget as {kind, group}; None where it names none."""
+    owners = list(dicts(meta.get("ownerReferences")))
+    if not owners:
+        return None
+    owner = next((row for row in owners if row.get("controller") is True), owners[0])
+    group, slash, _version = str(owner.get("apiVersion") or "").partition("/")
+    return {"kind": _text(owner.get("kind")), "group": _text(group if slash else "")}
 
 
 def _named(pod):

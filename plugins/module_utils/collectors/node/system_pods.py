@@ -22,13 +22,13 @@ RECENT = 3600  # seconds since the newest log began
 # Seconds since then in which the controller takes an end for one of many, with what a clock may be
 # off: where the log of the start before it is there, and where it is not.
 OF_MANY, OF_MANY_ALONE = 900, 2100
-MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES = 1000, 8, 24, 4
+MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES, MAX_NAMED = 1000, 8, 24, 4, 5
 # A plugin looks for its devices at its start, and says then what it misses.
 DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
 
 
 def collect(context):
-    """Return {pods, more, running, unread} of containers of the cluster's own pods.
+    """Return {pods, more, running, unread, ...} of containers of the cluster's own pods.
 
     pods are those that were started often, and of late. A row is {namespace, pod,
     container, restart, begun, written, path, first, last, lines, error, own}.
@@ -37,11 +37,12 @@ def collect(context):
     begins and when it was written to. path, first, last, lines: of the log of the start before it,
     or of the newest where only that is left; times are seconds since the epoch. own: the errors of
     the file in which its program logs, see plugin_files, or None. more: how many are left out whose
-    start is so young that they may end again and again.
+    start is so young that they may end again and again; more_pods: some of their pods.
 
     running are those that say an error again and again, and device plugins. A row is {namespace,
     pod, container, path, told} with what pod_errors.read returns; told: what a device plugin
-    misses, else []. unread: how many logs that are written to were not read.
+    misses, else []. read, unread: how many logs that are written to were read, and were not;
+    unread_pods: some of the pods of the latter.
     """
     kubelet = context.data.get("kubelet") or {}
     context.source = root = component_end.log_folder(kubelet)
@@ -52,13 +53,23 @@ def collect(context):
     now = time.time()
     newest = sorted(_logs(root), reverse=True)
     logs = _restarted(now, newest)
+    more = [log for log in logs[MAX_LOGS:] if _may_end(now, log)]
     written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
     return {
         "pods": [_row(now, *log) for log in logs[:MAX_LOGS]],
-        "more": sum(_may_end(now, log) for log in logs[MAX_LOGS:]),
+        "more": len(more),
+        "more_pods": _pods(more),
         "running": list(filter(_says, (_running(now, *log) for log in written[:MAX_RUNNING]))),
-        "unread": max(0, len(written) - MAX_RUNNING),
+        "read": len(written[:MAX_RUNNING]),
+        "unread": len(written[MAX_RUNNING:]),
+        "unread_pods": _pods(written[MAX_RUNNING:]),
     }
+
+
+def _pods(logs):
+    """Return the first few pods of logs, as namespace/name."""
+    names = [f"{log[2][:63]}/{log[3][:253]}" for log in logs]
+    return list(dict.fromkeys(names))[:MAX_NAMED]
 
 
 def _restarted(now, newest):

@@ -162,8 +162,15 @@ def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         if row.kind in KINDS:
             rows.setdefault(row.kind, []).append(row)
     hits = [_hit(host, kind, lines) for kind, lines in rows.items() if _is_enough(kind, lines)]
-    unread = (Missing(host.host, "kernel_log", "error"),) if log.cut else ()
-    yield CheckResult(tuple(hits), unread)
+    unread: tuple[Missing, ...] = ()
+    note = ""
+    if log.cut:
+        unread = (Missing(host.host, "kernel_log", "error"),)
+        note = (
+            f"{len(log.rows)} different lines of the kernel's log of the last hour were judged, and"
+            " it has more: see journalctl -k --since -1h -p warning"
+        )
+    yield CheckResult(tuple(hits), unread, note=note)
 
 
 def _is_enough(kind: str, lines: list[KernelLine]) -> bool:

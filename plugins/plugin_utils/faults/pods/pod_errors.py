@@ -49,9 +49,17 @@ _DIGITS = re.compile(r"[0-9]+")
 # A balancer of the node's agent, in front of the API servers, listens at such an address.
 _AT_BALANCER = re.compile(r"dial tcp 127\.\S{1,20}: connect: connection refused")
 BALANCER = (
-    "a program of the node listens there for the API (the agent of RKE2 or k3s, nginx-proxy of"
-    " Kubespray): where it runs, it may have another port since its restart, which the pod has not"
-    " read: kubectl -n {0} delete pod {1}"
+    "a program of the node listens there for the API (the agent of RKE2, nginx-proxy of Kubespray):"
+    " where it runs, it may have another port since its restart, which the pod has not read: "
+)
+# kubectl deletes only the API's picture of a static pod; its container runs on.
+_AGAIN = "kubectl -n {0} delete pod {1}"
+_STATIC_AGAIN = (
+    "it is a static pod, which kubectl delete does not start again: on the node, move its manifest"
+    " out of the kubelet's folder of static pods for 20 seconds, and back (of RKE2"
+    " /var/lib/rancher/rke2/agent/pod-manifests: mv"
+    " /var/lib/rancher/rke2/agent/pod-manifests/kube-proxy.yaml /root/; sleep 20; mv"
+    " /root/kube-proxy.yaml /var/lib/rancher/rke2/agent/pod-manifests/)"
 )
 
 
@@ -138,7 +146,21 @@ def saying(cluster: Cluster) -> Iterator[CheckResult]:
         groups.setdefault(row.kind, []).append(row)
     hits = [_hit(rows) for rows in groups.values()]
     hits += _plugins(cluster)
-    yield CheckResult(tuple(hits), tuple(_missing(cluster)))
+    left = system_pods.notes(map(_note, cluster.hosts))
+    yield CheckResult(tuple(hits), tuple(_missing(cluster)), note=left)
+
+
+def _note(host: Host) -> str:
+    """Return which logs of a host were not read, and how to see them."""
+    errors = host.pod_errors
+    left = system_pods.unread_note(
+        host, errors.unread, "that were written to of late", "--since=10m"
+    )
+    if not errors.gaps:
+        return left
+    unreadable = f"{host.host}: the logs of {and_others(errors.gaps)} cannot be read there"
+    look = "see them with kubectl -n NAMESPACE logs POD --all-containers --since=10m"
+    return "; ".join(filter(None, (left, unreadable, look)))
 
 
 def _missing(cluster: Cluster) -> Iterator[Missing]:
@@ -148,14 +170,15 @@ def _missing(cluster: Cluster) -> Iterator[Missing]:
             yield from missing
         elif host.statuses.get("system_pods") == "ok" and not host.pod_errors.is_known:
             yield Missing(host.host, "system_pods", "not_asked")
-        elif host.pod_errors.gaps or host.pod_errors.unread:
+        elif host.pod_errors.gaps or host.pod_errors.unread.count:
             yield Missing(host.host, "system_pods", "error")
 
 
 def _hit(rows: list[_Saying]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
-    pod = max((row.pod for row in rows), key=lambda pod: pod.count)
+    most = max(rows, key=lambda row: row.pod.count)
+    pod = most.pod
     name = f"{pod.namespace}/{pod_roles.workload(pod)}"
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
     if pod.clause:
@@ -168,7 +191,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     hit = Detection(
         "; ".join(filter(None, (summary, effect))),
         tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
-        _advice(pod),
+        _advice(most),
         host=host,
         node=node,
         component=pod.container,
@@ -193,12 +216,16 @@ def _count(pod: PodError) -> str:
     return f"{text}, last at {last:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _advice(pod: PodError) -> str:
+def _advice(row: _Saying) -> str:
+    pod = row.pod
     look = f"see {pod.path} on the node, and correct what that line names"
     balancer = ""
     if pod_roles.role(pod) == "kube-proxy" and _AT_BALANCER.search(pod.message):
         names = shell_name(pod.namespace, "NAMESPACE"), shell_name(pod.pod, "POD")
-        balancer = BALANCER.format(*names)
+        again = _AGAIN.format(*names)
+        if pod.pod == f"{pod.container}-{row.node}":
+            again = _STATIC_AGAIN
+        balancer = BALANCER + again
     return "; ".join(filter(None, (balancer, pod.advice, look)))
 
 

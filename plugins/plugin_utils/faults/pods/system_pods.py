@@ -17,7 +17,7 @@ from ...models.cluster import Cluster, Host
 from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
-from ...models.system_pods import EndedPod
+from ...models.system_pods import EndedPod, UnreadPods
 from ...parsers import message_class
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import with_cause
@@ -164,14 +164,45 @@ def ending(cluster: Cluster) -> Iterator[CheckResult]:
     for row in _rows(cluster):
         groups.setdefault(row.kind, []).append(row)
     missing = [item for host in cluster.hosts for item in _missing(host)]
-    yield CheckResult(tuple(_hit(cluster, rows) for rows in groups.values()), tuple(missing))
+    hits = tuple(_hit(cluster, rows) for rows in groups.values())
+    left = [
+        unread_note(host, host.unread_system_pods, "that started again of late", "--previous")
+        for host in cluster.hosts
+    ]
+    yield CheckResult(hits, tuple(missing), note=notes(left))
 
 
 def _missing(host: Host) -> tuple[Missing, ...]:
     missing = host.missing("system_pods")
-    if not missing and host.unread_system_pods:
+    if not missing and host.unread_system_pods.count:
         return (Missing(host.host, "system_pods", "error"),)
     return missing
+
+
+def unread_note(host: Host, unread: UnreadPods, which: str, option: str) -> str:
+    """Return how many logs of a host were not read, and how to see them; "" where all were."""
+    if not unread.count:
+        return ""
+    of_all = f"{unread.count} logs of the cluster's own pods {which} were not read"
+    if unread.read:
+        of_all = (
+            f"{unread.read} of {unread.read + unread.count} logs of the cluster's own pods {which}"
+            " were read"
+        )
+    others = "the other pods"
+    if unread.pods:
+        others += f", such as {and_others(unread.pods)}"
+    return (
+        f"{host.host}: {of_all}; see those of {others}: kubectl -n NAMESPACE logs POD"
+        f" --all-containers {option}"
+    )
+
+
+def notes(texts: Iterable[str]) -> str:
+    """Return the first few notes of hosts as one, and how many more there are."""
+    given = [text for text in texts if text]
+    more = len(given) - SHOWN
+    return "; ".join(given[:SHOWN]) + (f"; and of {more} more hosts" if more > 0 else "")
 
 
 def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:

@@ -5,3 +5,5 @@
 
 # What these checks apply to.
 UPGRADE_OF = "clusters whose API answers, in `before_upgrade`"
+# The first kubelet without dockershim.
+WITHOUT_DOCKERSHIM = (1, 24)

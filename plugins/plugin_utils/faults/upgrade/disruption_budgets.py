@@ -5,15 +5,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from ...evidence.answers.cluster.disruption_budgets import Budget, DisruptionBudgets
 from ...evidence.document import one_line, shell_name
-from ...models.api_node import and_others
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from . import UPGRADE_OF
+
+# Where operators of storage and of virtual machines keep their budgets, also those without an
+# owner: they hold a budget tight, and lift it for pods that they moved off a cordoned node.
+_KEEPERS = re.compile(
+    r"longhorn(?:-.*)?|rook-ceph(?:-.*)?|portworx(?:-.*)?|linstor(?:-.*)?|linbit-.*|piraeus-.*"
+)
+_KEPT_NAMES = re.compile(
+    r"rook-ceph-.*|instance-manager-.*|px-(?:storage|kvdb).*|kubevirt-disruption-budget-.*"
+)
+OF_OPERATOR = (
+    "its operator, as a rule, moves the pods or lets them go once the node is cordoned. Do not edit"
+    " the budget, and do not delete its pods by hand, which can take storage or a virtual machine"
+    " down. Before the drain, see what the operator's own documentation says of the maintenance of"
+    " a node"
+)
 
 
 @cluster_check(
@@ -50,10 +65,13 @@ def _is_for_good(budget: Budget) -> bool:
 def _hit(cluster: Cluster, budget: Budget) -> Detection:
     namespace, name = one_line(budget.namespace, 63), one_line(budget.name, 253)
     reason, remedy, severity = _reading(budget)
-    nodes = sorted({one_line(pod.node, 253) for pod in budget.pods})
+    nodes = _and_more(budget.nodes, budget.node_count)
+    effect = "does not end"
+    if _is_operators(budget):
+        effect = "waits for an operator" + _owned(budget)
+        remedy, severity = OF_OPERATOR, "info"
     return Detection(
-        f"a drain of {and_others(nodes)} does not end: PodDisruptionBudget {namespace}/{name}"
-        f" {reason}",
+        f"a drain of {nodes} {effect}: PodDisruptionBudget {namespace}/{name} {reason}",
         (
             EvidenceRef(
                 "api",
@@ -68,8 +86,31 @@ def _hit(cluster: Cluster, budget: Budget) -> Detection:
     )
 
 
+def _is_operators(budget: Budget) -> bool:
+    """Tell whether an operator made a budget, and lets its pods go by itself."""
+    if budget.owner is not None or _KEEPERS.fullmatch(budget.namespace):
+        return True
+    return _KEPT_NAMES.fullmatch(budget.name) is not None
+
+
+def _owned(budget: Budget) -> str:
+    if budget.owner is None or not budget.owner.kind:
+        return ""
+    owner = one_line(budget.owner.kind, 63)
+    if budget.owner.group:
+        owner += f" of {one_line(budget.owner.group, 253)}"
+    return f" ({owner})"
+
+
+def _and_more(names: Sequence[str], count: int) -> str:
+    """Return names, and how many there are besides."""
+    text = ", ".join(one_line(name, 253) for name in names)
+    more = count - len(names)
+    return text + (f" and {more} more" if more > 0 else "")
+
+
 def _counts(budget: Budget) -> str:
-    pods = and_others([one_line(pod.name, 253) for pod in budget.pods])
+    pods = _and_more([pod.name for pod in budget.pods], budget.kept)
     if budget.failure:
         return f"SyncFailed: {one_line(budget.failure, 200)}; it keeps {pods}"
     return (

@@ -23,11 +23,11 @@ from ..base import (
     unknown,
 )
 from ..node import wording
-from . import UPGRADE_OF, judged_release
+from . import UPGRADE_OF, WITHOUT_DOCKERSHIM, judged_release
 
-# The first kubelet without dockershim; without CRI v1alpha2, so that the runtime must serve v1; and
-# the first that refuses cgroup v1 by default.
-WITHOUT_DOCKERSHIM, WITH_CRI_V1, WITHOUT_CGROUP_V1 = (1, 24), (1, 26), (1, 35)
+# The first kubelet without CRI v1alpha2, so that the runtime must serve v1; and the first that
+# refuses cgroup v1 by default.
+WITH_CRI_V1, WITHOUT_CGROUP_V1 = (1, 26), (1, 35)
 CONTAINERD_WITH_V1 = (1, 6)
 # Releases of these bring a containerd with them. That of k3s names k3s in its version; another one
 # is the operator's own. k3s has cri-dockerd inside since 1.24, and so goes on with Docker.

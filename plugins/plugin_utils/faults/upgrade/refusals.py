@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
 from ...models import kubeadm_arguments, upgrade_target
+from ...models.api_node import views
 from ...models.cluster import Cluster, Host
 from ...models.release_refusal import KUBELET, Refusal
 from ...models.result import EvidenceRef, Missing
 from ...models.upgrade_target import Target
-from ...parsers import pod_manifest, release_table
+from ...parsers import pflag, pod_manifest, release_table
 from ...parsers.release_table import API, FLAG, GATE, GROUP, LOCK, PLUGIN
 from ..base import CheckResult, Detection, cluster_check
-from . import UPGRADE_OF, judged_release
+from . import UPGRADE_OF, WITHOUT_DOCKERSHIM, judged_release
 
 SHOWN = 5
 KUBEADM_FLAGS, KUBESPRAY_ENVIRONMENT = "/kubeadm-flags.env", "/etc/kubernetes/kubelet.env"
@@ -58,7 +59,7 @@ class Place(NamedTuple):
     applies=UPGRADE_OF,
     tier="upgrade",
     needs=NODE,
-    cluster_needs=API_READS,
+    cluster_needs=(*API_READS, "nodes"),
 )
 def flags(cluster: Cluster) -> Iterator[CheckResult]:
     """KM720: report flags that the next release no longer has."""
@@ -113,7 +114,7 @@ def _results(cluster: Cluster, *kinds: str) -> Iterator[CheckResult]:
         yield target
         return
     places, gaps = _found(cluster, target)
-    hits = _hits(target, [place for place in places if place.refusal.kind in kinds])
+    hits = _hits(cluster, target, [place for place in places if place.refusal.kind in kinds])
     if FLAG in kinds or GATE in kinds:
         gaps += _unread(cluster)
     gaps += _unseen(cluster)
@@ -173,15 +174,26 @@ def _unseen(cluster: Cluster) -> Iterator[Missing]:
         yield from host.missing("manifests")
 
 
-def _hits(target: Target, places: Iterable[Place]) -> Iterator[Detection]:
+def _hits(cluster: Cluster, target: Target, places: Iterable[Place]) -> Iterator[Detection]:
+    newer = _without_dockershim(cluster)
     groups: dict[tuple[str | None, str], list[Place]] = {}
     for place in places:
         groups.setdefault((place.host_name, place.refusal.component), []).append(place)
-    for (_name, component), group in groups.items():
-        yield _hit(target, component, group)
+    for (name, component), group in groups.items():
+        yield _hit(target, component, group, name in newer)
 
 
-def _hit(target: Target, component: str, places: list[Place]) -> Detection:
+def _without_dockershim(cluster: Cluster) -> frozenset[str]:
+    """Return the hosts whose kubelet, as it runs, has no dockershim any more."""
+    releases = ((view.host, pflag.parse_version(view.kubelet)) for view in views(cluster))
+    return frozenset(
+        host.host
+        for host, release in releases
+        if host is not None and release is not None and release >= WITHOUT_DOCKERSHIM
+    )
+
+
+def _hit(target: Target, component: str, places: list[Place], is_newer: bool) -> Detection:
     host = places[0].host
     rows = [place.refusal for place in places]
     distinct = list({row.key: row for row in rows}.values())
@@ -191,7 +203,7 @@ def _hit(target: Target, component: str, places: list[Place]) -> Detection:
     return Detection(
         f"{component} {target.name} {_consequence(rows)}: {'; '.join(clauses)}",
         tuple(_proof(place) for place in places[: 2 * SHOWN]),
-        _remedy(component, host, rows) + _order(target, rows),
+        _remedy(component, host, rows, is_newer) + _order(target, rows),
         host=places[0].host_name,
         node=getattr(host, "node", None),
         component=component,
@@ -240,8 +252,11 @@ def _severity(rows: list[Refusal]) -> str | None:
     return None
 
 
-def _remedy(component: str, host: Host | None, rows: list[Refusal]) -> str:
-    """Return what to change before the upgrade."""
+def _remedy(component: str, host: Host | None, rows: list[Refusal], is_newer: bool) -> str:
+    """Return what to change before the upgrade.
+
+    is_newer: whether the kubelet of that host has no dockershim any more
+    """
     if component == release_table.KUBEADM:
         return (
             "write the record again with the kubeadm of the present release: kubectl -n kube-system"
@@ -259,10 +274,10 @@ def _remedy(component: str, host: Host | None, rows: list[Refusal]) -> str:
             f"take these out of extraArgs with kubectl -n kube-system edit cm kubeadm-config, and"
             f" out of /etc/kubernetes/manifests/{component}.yaml on each control-plane node"
         )
-    return _host_remedy(component, host, rows)
+    return _host_remedy(component, host, rows, is_newer)
 
 
-def _host_remedy(component: str, host: Host, rows: list[Refusal]) -> str:
+def _host_remedy(component: str, host: Host, rows: list[Refusal], is_newer: bool) -> str:
     if host.next_release.owner:
         return "take these out of that file, and restart its service, before the upgrade"
     if any(row.path == KUBESPRAY_ENVIRONMENT for row in rows):
@@ -271,11 +286,11 @@ def _host_remedy(component: str, host: Host, rows: list[Refusal]) -> str:
             " out of kubelet_custom_flags in its inventory if they stand there"
         )
     if component == KUBELET:
-        return _kubelet_remedy(rows)
+        return _kubelet_remedy(rows, is_newer)
     return "take these out of the manifest or the unit of the component before the upgrade"
 
 
-def _kubelet_remedy(rows: list[Refusal]) -> str:
+def _kubelet_remedy(rows: list[Refusal], is_newer: bool) -> str:
     """Return when to take what out of the kubelet's files."""
     files = (
         "the kubelet's files (kubeadm-flags.env, KUBELET_EXTRA_ARGS in /etc/default/kubelet or"
@@ -283,7 +298,7 @@ def _kubelet_remedy(rows: list[Refusal]) -> str:
         " from which kubeadm writes it)"
     )
     used = {row.name for row in rows if row.kind == FLAG} & OF_DOCKERSHIM
-    if not used:
+    if is_newer or not used:
         return f"take these out of {files}, then systemctl restart kubelet, before the upgrade"
     named = ", ".join(f"--{name}" for name in sorted(used))
     parts = [

@@ -17,13 +17,23 @@ class KeptPod:
 
 
 @dataclass(frozen=True)
+class BudgetOwner:
+    """The object that made a budget, such as a VirtualMachineInstance of kubevirt.io."""
+
+    kind: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
 class Budget:
     """A PodDisruptionBudget that lets no pod go.
 
     expected, healthy, desired: pods by its controller's count; None where it has none
     fresh: whether the count is of the budget as it is now
     failure: why the controller cannot count, "" where it can
+    owner: the object that made it, None where it names none
     kept: how many pods a drain would have to evict; pods: some of them
+    node_count: on how many nodes these are; nodes: some of them
     """
 
     namespace: str = ""
@@ -33,7 +43,10 @@ class Budget:
     desired: int | None = None
     fresh: bool = False
     failure: str = ""
+    owner: BudgetOwner | None = None
     kept: int = 0
+    nodes: tuple[str, ...] = ()
+    node_count: int = 0
     pods: tuple[KeptPod, ...] = ()
 
 

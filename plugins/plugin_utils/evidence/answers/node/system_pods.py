@@ -65,10 +65,15 @@ class RunningPod:
 class SystemPods:
     """The cluster's own pods on this host whose containers end, or say an error, again and again.
 
+    more, more_pods: how many that may end were not read, and some of their pods
     running: None in evidence of a release that did not read it
+    read, unread, unread_pods: how many logs of those that run were read, were not, some of the pods
     """
 
     pods: tuple[SystemPod, ...] = ()
     more: int = 0
+    more_pods: tuple[str, ...] = ()
     running: tuple[RunningPod, ...] | None = None
+    read: int = 0
     unread: int = 0
+    unread_pods: tuple[str, ...] = ()

@@ -144,6 +144,46 @@ def test_an_older_release_and_one_that_refuses():
         disruption_budgets.collect(Lists(v1=ApiError("denied", "HTTP 403", 403)))
 
 
+@pytest.mark.parametrize(
+    ("owners", "owner"),
+    [
+        ([], None),
+        ([{"kind": "A", "apiVersion": "v1"}], {"kind": "A", "group": ""}),
+        (
+            [
+                {"kind": "A", "apiVersion": "v1"},
+                {
+                    "kind": "VirtualMachineInstance",
+                    "apiVersion": "kubevirt.io/v1",
+                    "controller": True,
+                },
+            ],
+            {"kind": "VirtualMachineInstance", "group": "kubevirt.io"},
+        ),
+        ([{"kind": "x\ny", "apiVersion": 7}, "z"], {"kind": "x y", "group": ""}),
+    ],
+)
+def test_the_object_that_made_a_budget(owners, owner):
+    made = budget()
+    made["metadata"]["ownerReferences"] = owners
+    (row,) = found(made)
+    assert row["owner"] == owner
+
+
+def test_all_nodes_of_a_budget_are_counted():
+    pods = [pod() for _index in range(8)]
+    for index, item in enumerate(pods):
+        item["spec"]["nodeName"] = f"w{index // 2 if index < 2 else index}"
+    (row,) = found(budget(), pods=pods)
+    assert (row["nodes"], row["node_count"]) == (["w0", "w2", "w3", "w4", "w5"], 7)
+
+
+def test_a_budget_with_more_pods_than_are_listed(monkeypatch):
+    monkeypatch.setattr(disruption_budgets, "MAX_PODS", 2)
+    _data, cut = disruption_budgets.collect(Lists(v1=[budget()], pods=[pod()] * 3))
+    assert cut is True
+
+
 def test_more_budgets_than_are_looked_at():
     many = [budget()] * (disruption_budgets.MAX_KEPT + 1)
     data, cut = disruption_budgets.collect(Lists(v1=many, pods=[pod()] * 9))

@@ -80,6 +80,8 @@ def test_no_more_than_a_few_and_the_newest_first(collect, tmp_path):
         f"pod-{index}" for index in range(system_pods.MAX_LOGS)
     ]
     assert answer["more"] == 3
+    first = system_pods.MAX_LOGS
+    assert answer["more_pods"] == [f"kube-system/pod-{index}" for index in range(first, first + 3)]
 
 
 def test_pods_that_run_well_are_not_left_out(collect, tmp_path):
@@ -165,4 +167,8 @@ def test_no_more_logs_than_a_few_are_read(collect, tmp_path, monkeypatch):
     monkeypatch.setattr(system_pods, "MAX_RUNNING", 2)
     for number in range(5):
         said(tmp_path, 10, "x", pod=f"kube-system_pod-{number}_{UID}")
-    assert collect()["unread"] == 3
+        path = tmp_path / f"kube-system_pod-{number}_{UID}" / "kube-proxy" / "0.log"
+        os.utime(str(path), (time.time() - number,) * 2)
+    answer = collect()
+    assert (answer["read"], answer["unread"]) == (2, 3)
+    assert answer["unread_pods"] == [f"kube-system/pod-{number}" for number in (2, 3, 4)]

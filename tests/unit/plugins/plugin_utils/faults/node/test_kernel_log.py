@@ -11,7 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     kernel_log as collector,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import kernel_log
-from tests.unit.support.waiting_pods import judged
+from tests.unit.support.waiting_pods import judged, note_of
 
 CHECKSUM = "UDP: bad checksum. From 192.0.2.11:46932 to 192.0.2.101:8472 ulen 82"
 
@@ -33,6 +33,8 @@ def test_a_log_that_was_not_read_to_its_end(world):
     world.data("w1", "kernel_log")["cut"] = True
     verdicts, found = judged(world, "KM562")
     assert ("unknown" in verdicts, found) == (True, [])
+    assert note_of(world, "KM562").startswith("0 different lines of the kernel's log ")
+    assert "journalctl -k --since -1h" in note_of(world, "KM562")
     say(world, "disk", "Buffer I/O error on dev sda1")
     assert len(judged(world, "KM562")[1]) == 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.support.saying_pods import DOWN, say
-from tests.unit.support.waiting_pods import judged, wait
+from tests.unit.support.waiting_pods import judged, note_of, wait
 
 MODULE = (
     'E0524 12:11:36.123456 1 proxier.go:857] "Failed to ensure chain exists" err="error creating'
@@ -57,6 +57,15 @@ def test_a_balancer_of_the_node_that_kube_proxy_does_not_reach(world, address, i
     say(world, line, pod="kube-proxy-bcdfg", container="kube-proxy", count=20)
     (found,) = judged(world, "KM560")[1]
     assert ("kubectl -n kube-system delete pod kube-proxy-bcdfg" in found.remedy) is is_named
+
+
+def test_a_static_kube_proxy_is_started_again_by_its_manifest(world):
+    line = "E1206 20:01:26.9 1 r.go:1] Get https://127.0.0.1:6444/api: dial tcp 127.0.0.1:6444:"
+    say(world, f"{line} connect: connection refused", pod="kube-proxy-w1", container="kube-proxy")
+    (found,) = judged(world, "KM560")[1]
+    assert "kubectl -n" not in found.remedy
+    assert "mv /var/lib/rancher/rke2/agent/pod-manifests/kube-proxy.yaml" in found.remedy
+    assert "k3s" not in found.remedy
 
 
 def test_a_server_that_a_resolver_does_not_reach(world):
@@ -133,11 +142,24 @@ def test_pods_that_wait_for_such_a_network_follow_from_it(world):
 def test_a_log_that_cannot_be_read_is_unknown(world):
     say(world, entries=[], error="Permission denied")
     assert judged(world, "KM560") == (["unknown"], [])
+    note = note_of(world, "KM560")
+    assert note.startswith("w1: the logs of kube-system/calico-node-bcdfg cannot be read there; ")
+    assert "kubectl -n NAMESPACE logs POD" in note
 
 
-def test_logs_that_were_left_out_are_unknown(world):
-    world.data("w1", "system_pods")["unread"] = 3
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({}, ("w1: 3 logs", "were not read")),
+        ({"read": 24}, ("w1: 24 of 27 logs",)),
+        ({"read": 24, "unread_pods": ["kube-system/a\nb"]}, ("such as kube-system/a b: kubectl",)),
+    ],
+)
+def test_logs_that_were_left_out_are_unknown(world, values, words):
+    world.data("w1", "system_pods").update(values, unread=3)
     assert judged(world, "KM560") == (["unknown"], [])
+    note = note_of(world, "KM560")
+    assert all(word in note for word in (*words, "kubectl -n NAMESPACE logs POD"))
     say(world)
     assert len(judged(world, "KM560")[1]) == 1
 

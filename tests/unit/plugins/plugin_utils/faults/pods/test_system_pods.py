@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.pods import system_pods
 from tests.unit.support import network_evidence, unmade_pods
 from tests.unit.support.ended_pods import SAID, end
-from tests.unit.support.waiting_pods import judged, wait
+from tests.unit.support.waiting_pods import judged, note_of, wait
 
 LIMIT = (
     "E1124 07:00:00.000000 1 server.go:494] unable to set conntrack:"
@@ -176,10 +177,13 @@ def test_after_a_boot_some_end_a_few_times(world):
 
 
 def test_logs_that_were_left_out_are_unknown(world):
-    world.data("w1", "system_pods")["more"] = 2
+    world.data("w1", "system_pods").update(more=2, more_pods=["kube-system/x"])
     assert judged(world, "KM550") == (["unknown"], [])
+    assert note_of(world, "KM550").startswith("w1: 2 logs ")
+    assert "such as kube-system/x: kubectl" in note_of(world, "KM550")
     end(world)
     assert len(judged(world, "KM550")[1]) == 1
+    assert note_of(world, "KM550").startswith("w1: 1 of 3 logs ")
     world.data("w1", "system")["uptime_s"] = 300.0
     assert judged(world, "KM550") == (["clear"], [])
 
@@ -276,3 +280,9 @@ def test_a_node_that_waits_for_a_cloud_controller_manager_that_ends(world, pod, 
     end(world, host="m1", **pod)
     (found,) = judged(world, "KM514")[1]
     assert found.because == causes
+
+
+def test_hosts_whose_logs_were_left_out_are_not_all_named():
+    assert system_pods.notes(["", *(f"w{number}: x" for number in range(1, 8))]) == (
+        "w1: x; w2: x; w3: x; w4: x; w5: x; and of 2 more hosts"
+    )

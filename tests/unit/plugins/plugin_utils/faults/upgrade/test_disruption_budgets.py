@@ -19,7 +19,10 @@ def add(world, **values):
         "desired": 1,
         "fresh": True,
         "failure": "",
+        "owner": None,
         "kept": 1,
+        "nodes": ["w1"],
+        "node_count": 1,
         "pods": [{"name": "cart-1", "node": "w1"}],
         **values,
     }
@@ -52,6 +55,54 @@ def test_what_passes_and_what_does_not(world, numbers, severity):
     add(world, **numbers)
     (finding,) = judge(world, "KM728").findings
     assert finding.severity == severity
+
+
+OF_VM = {"kind": "VirtualMachineInstance", "group": "kubevirt.io"}
+
+
+@pytest.mark.parametrize(
+    ("values", "is_operators"),
+    [
+        ({"owner": OF_VM}, True),
+        ({"owner": {"kind": "Cluster", "group": "postgresql.cnpg.io"}}, True),
+        ({"owner": {"kind": "", "group": ""}}, True),
+        ({"owner": OF_VM, "failure": "no scale"}, True),
+        ({"owner": OF_VM, "expected": 3, "healthy": 2, "desired": 2}, True),
+        ({"namespace": "longhorn-system", "name": "instance-manager-0a1b"}, True),
+        ({"namespace": "storage", "name": "instance-manager-0a1b"}, True),
+        ({"namespace": "rook-ceph", "name": "x"}, True),
+        ({"namespace": "ceph", "name": "rook-ceph-osd-host-w1"}, True),
+        ({"namespace": "linstor"}, True),
+        ({"namespace": "piraeus-datastore"}, True),
+        ({"namespace": "portworx"}, True),
+        ({"namespace": "kube-system", "name": "px-storage"}, True),
+        ({"namespace": "shop", "name": "longhorn"}, False),
+        ({"namespace": "my-longhorn"}, False),
+        ({"name": "px-shop"}, False),
+    ],
+)
+def test_a_budget_that_an_operator_keeps_is_left_to_it(world, values, is_operators):
+    add(world, **values)
+    (finding,) = judge(world, "KM728").findings
+    assert (finding.severity == "info") is is_operators
+    assert ("Do not edit the budget" in finding.remedy) is is_operators
+    assert ("waits for an operator" in finding.summary) is is_operators
+    assert ("kubectl" in finding.remedy) is not is_operators
+
+
+def test_the_owner_of_a_budget_is_named(world):
+    add(world, owner={"kind": "Virtual\nMachine", "group": "kubevirt.io"})
+    (finding,) = judge(world, "KM728").findings
+    assert finding.summary.startswith(
+        "a drain of w1 waits for an operator (Virtual Machine of kubevirt.io): "
+    )
+
+
+def test_more_nodes_and_pods_than_are_named(world):
+    add(world, nodes=["w1", "w2"], node_count=7, kept=9)
+    (finding,) = judge(world, "KM728").findings
+    assert finding.summary.startswith("a drain of w1, w2 and 5 more does not end: ")
+    assert finding.evidence[0].text.endswith("it keeps cart-1 and 8 more")
 
 
 def test_a_budget_that_nobody_has_counted_is_not_clear(world):

@@ -58,6 +58,22 @@ def test_the_runtime_of_an_old_kubelet_stays_and_other_flags_go(world):
 
 
 @pytest.mark.parametrize(
+    ("version", "stays"),
+    [("v1.23.17", True), ("v1.24.0", False), ("v1.26.9", False), (None, True)],
+)
+def test_the_runtime_of_a_kubelet_without_dockershim_goes_before_the_upgrade(world, version, stays):
+    server(world, "v1.26.9")
+    for node in world.data("api", "nodes")["items"]:
+        if node["name"] == "w1":
+            node["kubelet_version"] = version
+    kubelet_words(world, "w1", "--container-runtime=remote")
+    (finding,) = judge(world, "KM720").findings
+    assert ("leave --container-runtime" in finding.remedy) is stays
+    assert ("drain the node" in finding.remedy) is stays
+    assert (BEFORE in finding.remedy) is not stays
+
+
+@pytest.mark.parametrize(
     ("version", "release", "several"),
     [("v1.23.5", (1, 24), False), ("v1.19.5", (1, 24), True), ("v1.22.5", (1, 24), True)],
 )

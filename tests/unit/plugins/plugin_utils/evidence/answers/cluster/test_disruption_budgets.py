@@ -21,7 +21,10 @@ BUDGETS = {
             "desired": 1,
             "fresh": True,
             "failure": "",
+            "owner": {"kind": "VirtualMachineInstance", "group": "kubevirt.io"},
             "kept": 1,
+            "nodes": ["w1"],
+            "node_count": 1,
             "pods": [{"name": "cart-1", "node": "w1"}],
         }
     ],
@@ -32,6 +35,8 @@ def test_a_budget():
     answer = answers.typed(disruption_budgets.DisruptionBudgets, BUDGETS)
     (item,) = answer.items
     assert (answer.listed, item.name, item.desired, item.fresh) == (3, "cart", 1, True)
+    assert item.owner == disruption_budgets.BudgetOwner("VirtualMachineInstance", "kubevirt.io")
+    assert (item.nodes, item.node_count) == (("w1",), 1)
     assert item.pods == (disruption_budgets.KeptPod("cart-1", "w1"),)
 
 

@@ -15,6 +15,10 @@ RAW = {
         {"namespace": "kube-system", "pod": "a", "container": "b", "restart": 4, "lines": ["x"]}
     ],
     "more": 2,
+    "more_pods": ["kube-system/d"],
+    "read": 24,
+    "unread": 1,
+    "unread_pods": ["kube-system/e"],
     "running": [{"pod": "c", "told": ["y"], "entries": [{"count": 5, "line": "z"}]}],
 }
 
@@ -22,6 +26,8 @@ RAW = {
 def test_a_container_with_its_last_lines():
     answer = answers.typed(system_pods.SystemPods, RAW)
     assert (answer.pods[0].restart, answer.pods[0].lines, answer.more) == (4, ("x",), 2)
+    assert (answer.more_pods, answer.unread_pods) == (("kube-system/d",), ("kube-system/e",))
+    assert (answer.read, answer.unread) == (24, 1)
     (row,) = answer.running
     assert (row.pod, row.told, row.entries[0].count) == ("c", ("y",), 5)
 
