@@ -46,6 +46,8 @@ EVENTS = {
 }
 PROBES = {"fieldSelector": "reason=Unhealthy,type=Warning"}
 MAX_PROBES, MAX_UNHEALTHY, MAX_ASKED = 3000, 40, 20
+# The kubelet gives a static pod the hash of its file as UID; the API gives its mirror another one.
+STATIC_UIDS = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
 PENDING = {"fieldSelector": "status.phase=Pending"}
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 # What a kubelet reports besides the cause, and mostly later.
@@ -324,7 +326,13 @@ def _is_there(api, names, uid):
             raise
         return True
     meta = (current or {}).get("metadata") or {}
-    return bool(current) and not meta.get("deletionTimestamp") and uid in (None, meta.get("uid"))
+    return bool(current) and not meta.get("deletionTimestamp") and uid in _uids(meta)
+
+
+def _uids(meta):
+    """Return the UIDs that events of a pod may have; those of a static pod have its hash."""
+    marks = meta.get("annotations") or {}
+    return (None, meta.get("uid"), *(marks.get(name) for name in STATIC_UIDS))
 
 
 def _add_probe(rows, key, item):

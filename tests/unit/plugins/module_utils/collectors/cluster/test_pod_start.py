@@ -347,6 +347,10 @@ def test_failed_probes_of_the_cluster_s_own_pods():
         ({"metadata": {"uid": "another"}}, 0),
         ({"metadata": {"uid": "u", "deletionTimestamp": "2027-01-15T07:59:00Z"}}, 0),
         ({"metadata": {"uid": "u"}}, 1),
+        # a static pod, whose mirror has a UID of its own
+        ({"metadata": {"uid": "m", "annotations": {"kubernetes.io/config.hash": "u"}}}, 1),
+        ({"metadata": {"uid": "m", "annotations": {"kubernetes.io/config.mirror": "u"}}}, 1),
+        ({"metadata": {"uid": "m", "annotations": {"kubernetes.io/config.hash": "v"}}}, 0),
         (ApiError("denied", "HTTP 403", 403), 1),
     ],
 )
