@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Questions about ranges of etcd's keys; none of them reads a value."""
 
+import posixpath
 from binascii import b2a_base64
 
 PATH = "/kv/range"
@@ -25,6 +26,11 @@ RESOURCES = (
 )
 
 
+def api_prefix(prefix):
+    """Return a prefix as an API server reads it: with one slash before it, and none behind it."""
+    return posixpath.normpath("/" + prefix.strip("/"))
+
+
 def bounds(prefix):
     """Return {key, range_end} of all keys below a prefix, as etcd's gateway has them."""
     key = prefix.encode("utf-8")
@@ -32,11 +38,13 @@ def bounds(prefix):
 
 
 def counting(prefix, resource):
-    """Return the question how many objects of a resource there are.
+    """Return the question how many objects of a resource there are."""
+    return dict(resource_bounds(prefix, resource), count_only=True)
 
-    An API server begins its prefix with a slash and ends it without one, whatever its flag says.
-    """
-    return dict(bounds(f"/{prefix.strip('/')}/{resource}/"), count_only=True)
+
+def resource_bounds(prefix, resource):
+    """Return {key, range_end} of the objects of a resource, or of all of them for an empty text."""
+    return bounds(posixpath.join(api_prefix(prefix), resource, ""))
 
 
 def count(answer):

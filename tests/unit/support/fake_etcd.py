@@ -60,7 +60,7 @@ class Cluster:
         self.members = [Member(number) for number in range(3)]
         self.leader, self.revision, self.compacted = IDS[0], 50, 0
         self.alarms = [{"memberID": IDS[1], "alarm": "NOSPACE"}]
-        self.renewals = True
+        self.renewals, self.leases = True, ("m1", "m2")
         self.counts = {"events": 900, "secrets": 5}
         self.minimum = MIB
         self.done: list[tuple[str, str]] = []
@@ -163,7 +163,8 @@ class Cluster:
     def _range(self, _member: Member, asked: dict[str, Any]) -> Answer:
         key = base64.b64decode(asked["key"]).decode()
         if asked.get("count_only"):
-            return 200, {"count": str(self.counts.get(key.split("/")[2], 0))}
+            whole = sum(self.counts.values()) * LEASE.startswith(key)
+            return 200, {"count": str(self.counts.get(key.split("/")[2], whole))}
         if self.renewals and not self.full:
             self.beats += 1
         rows = [
@@ -171,9 +172,9 @@ class Cluster:
                 "key": base64.b64encode((LEASE + name).encode()).decode(),
                 "mod_revision": str(20 + self.beats),
             }
-            for name in ("m1", "m2")
+            for name in self.leases * LEASE.startswith(key)
         ]
-        return 200, {"kvs": rows, "count": "2"}
+        return 200, {"kvs": rows, "count": str(len(rows))}
 
     def _snapshot(self, member: Member, _asked: dict[str, Any]) -> Answer:
         data = member.image + hashlib.sha256(member.image).digest()

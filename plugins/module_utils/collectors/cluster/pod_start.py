@@ -46,6 +46,8 @@ EVENTS = {
 }
 PROBES = {"fieldSelector": "reason=Unhealthy,type=Warning"}
 MAX_PROBES, MAX_UNHEALTHY, MAX_ASKED = 3000, 40, 20
+# The kubelet gives a static pod the hash of its file as UID; the API gives its mirror another one.
+STATIC_UIDS = ("kubernetes.io/config.hash", "kubernetes.io/config.mirror")
 PENDING = {"fieldSelector": "status.phase=Pending"}
 ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 # What a kubelet reports besides the cause, and mostly later.
@@ -291,13 +293,14 @@ def unhealthy(api):
 
     The rows are {namespace, pod, container, node, message, count, first, last}, the message that of
     the newest event; those first that failed most often. Pods that are gone are left out: their
-    events outlive them by an hour. They are None where so many pods of users
-    fail their probes that not all events are read: of what waits nothing is cut then.
+    events outlive them by an hour. It is cut where so many pods fail their probes that not all
+    events or rows are read: of what waits nothing is cut then.
     """
-    rows = {}
+    rows, is_cut = {}, False
     for number, item in enumerate(api.items("/api/v1/events", PROBES)):
         if number >= MAX_PROBES:
-            return None, False
+            is_cut = True
+            break
         about = item.get("involvedObject") or {}
         namespace, name = str(about.get("namespace")), str(about.get("name"))
         if system_namespaces.is_one(namespace):
@@ -305,7 +308,7 @@ def unhealthy(api):
             _add_probe(rows, (namespace[:63], name[:253], container[:63]), item)
     ordered = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
     rows = _of_pods_there(api, ordered[:MAX_UNHEALTHY])
-    return rows, len(ordered) > MAX_UNHEALTHY
+    return rows, is_cut or len(ordered) > MAX_UNHEALTHY
 
 
 def _of_pods_there(api, rows):
@@ -324,7 +327,13 @@ def _is_there(api, names, uid):
             raise
         return True
     meta = (current or {}).get("metadata") or {}
-    return bool(current) and not meta.get("deletionTimestamp") and uid in (None, meta.get("uid"))
+    return bool(current) and not meta.get("deletionTimestamp") and uid in _uids(meta)
+
+
+def _uids(meta):
+    """Return the UIDs that events of a pod may have; those of a static pod have its hash."""
+    marks = meta.get("annotations") or {}
+    return (None, meta.get("uid"), *(marks.get(name) for name in STATIC_UIDS))
 
 
 def _add_probe(rows, key, item):
@@ -413,6 +422,7 @@ def collect(api, ended):
         "nodes": [],
         "attachments": None,
         "unhealthy": None,
+        "unhealthy_cut": False,
     }
     search.until_cut(lambda _api: search.fill_unhealthy(data))
     search.until_cut(lambda _api: search.fill_nodes(data))
@@ -441,8 +451,7 @@ class _Search:
 
     def fill_unhealthy(self, data):
         """Add which of the cluster's own pods fail their probes."""
-        data["unhealthy"], is_cut = unhealthy(self.api)
-        self.is_cut = self.is_cut or is_cut
+        data["unhealthy"], data["unhealthy_cut"] = unhealthy(self.api)
 
     def fill_nodes(self, data):
         """Add the states of all pods of the nodes on which most pods wait.

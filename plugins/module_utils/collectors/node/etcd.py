@@ -70,7 +70,9 @@ def collect(context):
     if servers:
         evidence["api_server"] = {
             "etcd_servers": endpoints,
-            "etcd_prefix": procfs.flag(process["argv"], "etcd-prefix") or "/registry",
+            "etcd_prefix": etcd_keys.api_prefix(
+                procfs.flag(process["argv"], "etcd-prefix") or etcd_keys.PREFIX
+            ),
         }
     question = _Question(context, evidence, pairs, (process, authority))
     request = (_failure, question, endpoints or ["http://127.0.0.1:2379"])

@@ -22,12 +22,12 @@ CONTAINER = ("/run/systemd/container", "/run/.containerenv", "/.dockerenv")
 WINDOW = 3600  # seconds
 RECORD_BYTES, MAX_RECORDS, MAX_ROWS, LONGEST = 8192, 50000, 40, 400
 # Programs without which a node has no pods. The kernel names 15 characters of a program.
-_OWN = (
-    rb"kubelet|containerd[\w-]{0,20}|crio|conmon|systemd"
-    rb"|kube-(?:apiserver|scheduler|controller|proxy|router|vip)"
+_OWN = rb"kubelet|crio|kube-(?:apiserver|scheduler|controller|proxy|router|vip)"
+# These also run in pods of users, such as those of a CI, or in the cgroups of such pods.
+_ANYWHERE = (
+    rb"containerd[\w-]{0,20}|conmon|systemd|dockerd|docker|runc|crun|etcd|k3s[\w-]{0,12}"
+    rb"|rke2[\w-]{0,12}"
 )
-# These also run in pods of users, such as those of a CI.
-_ANYWHERE = rb"dockerd|docker|runc|crun|etcd|k3s[\w-]{0,12}|rke2[\w-]{0,12}"
 PROGRAMS = rb"(?:" + _OWN + rb"|" + _ANYWHERE + rb")"
 # A denial under a profile of these is what the profile is for: a pod was kept from something.
 _CONTAINERS = rb'profile="(?:cri-containerd|docker-default|containers-default|crio-default)'

@@ -412,10 +412,29 @@ class TakeBackAlarm(_EtcdStep):
                 f"etcd accepts writes, and none of {whole} leases was renewed within"
                 f" {RENEWED} s: look at the API servers (KM525, KM114) and kubelets"
             )
+        observation = {"renewed": renewed, "leases": whole}
+        if not whole:
+            self._require_objects(client, prefix)
+            return (
+                "no alarm is left, and a write is accepted; etcd has no lease of a node or a leader"
+                f" below {etcd_keys.api_prefix(prefix)}/leases, so that no renewal could be seen",
+                observation,
+            )
         return (
             f"no alarm is left, a write is accepted, and {renewed} of {whole} leases are renewed",
-            {"renewed": renewed, "leases": whole},
+            observation,
         )
+
+    @staticmethod
+    def _require_objects(client, prefix):
+        """Require that the API servers keep their objects below this prefix."""
+        question = dict(etcd_keys.resource_bounds(prefix, ""), count_only=True)
+        if etcd_keys.count(client.ask(etcd_client.RANGE, question)) == 0:
+            raise EtcdError(
+                f"it accepts writes, and has nothing below {etcd_keys.api_prefix(prefix)}, so that"
+                " no lease could be looked at: see where API servers keep their objects"
+                " (--etcd-prefix), and whether Nodes are Ready (kubectl get nodes)"
+            )
 
     @staticmethod
     def _require_writes(client):
@@ -450,7 +469,9 @@ def _prefix(step):
 
 def _leases(client, prefix):
     """Return {key: revision of its last change} of the leases of nodes and leaders."""
-    question = dict(etcd_keys.bounds(prefix + "/leases/"), keys_only=True, limit=str(MAX_LEASES))
+    question = dict(
+        etcd_keys.resource_bounds(prefix, "leases"), keys_only=True, limit=str(MAX_LEASES)
+    )
     listed = client.ask(etcd_client.RANGE, question).get("kvs")
     rows = listed if isinstance(listed, list) else []
     return {row.get("key"): row.get("mod_revision") for row in rows if isinstance(row, dict)}

@@ -27,6 +27,11 @@ from . import pod_errors, system_pods
 # one in five minutes. A start or an upgrade is over within five.
 COUNT, LASTED_SECONDS, RECENT_SECONDS = 8, 300, 420
 SHOWN, QUOTED = 5, 300
+CUT = (
+    "so many pods fail their probes that not all of these events were read; see the rest by kubectl"
+    " get events -n NAMESPACE --field-selector reason=Unhealthy, for kube-system and the"
+    " namespaces of the network"
+)
 _BGP = re.compile(r"BGP not established with (?P<peers>[0-9a-fA-F.:,]{3,400})")
 _DIFFERS = re.compile(r"[0-9a-f]{1,4}:[0-9a-f:]{4,}|[0-9]+")
 
@@ -84,15 +89,21 @@ def failing(cluster: Cluster) -> Iterator[CheckResult]:
     for row in _rows(cluster):
         groups.setdefault(row.kind, []).append(row)
     hits = tuple(_hit(cluster, rows) for rows in groups.values())
-    yield CheckResult(hits, tuple(_missing(cluster)))
+    missing, note = _missing(cluster)
+    yield CheckResult(hits, missing, note=note)
 
 
-def _missing(cluster: Cluster) -> list[Missing]:
-    missing = [*cluster.missing("pod_start"), *cluster.cut("pod_start")]
-    is_older = cluster.answered(PodStart) and cluster.typed(PodStart).unhealthy is None
-    if is_older and not missing:
-        return [cluster.missing_answer("pod_start", "not_asked")]
-    return missing
+def _missing(cluster: Cluster) -> tuple[tuple[Missing, ...], str]:
+    """Return what is missing, and a note where the reading was cut."""
+    missing = (*cluster.missing("pod_start"), *cluster.cut("pod_start"))
+    if missing or not cluster.answered(PodStart):
+        return missing, ""
+    answer = cluster.typed(PodStart)
+    if answer.unhealthy is None:  # of an older release
+        return (cluster.missing_answer("pod_start", "not_asked"),), ""
+    if answer.unhealthy_cut:
+        return (cluster.missing_answer("pod_start", "timeout"),), CUT
+    return (), ""
 
 
 def _rows(cluster: Cluster) -> Iterator[_Failing]:

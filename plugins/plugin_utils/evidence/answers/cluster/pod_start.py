@@ -98,3 +98,4 @@ class PodStart:
     nodes: tuple[NodePods, ...] = ()
     attachments: tuple[Attachment, ...] | None = None  # None: not needed, or not read
     unhealthy: tuple[Unhealthy, ...] | None = None  # None: not read
+    unhealthy_cut: bool = False  # there are more of them than these

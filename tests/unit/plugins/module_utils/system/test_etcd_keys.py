@@ -30,6 +30,14 @@ def test_a_count_is_a_number(answer, count):
     assert etcd_keys.count(answer) == count
 
 
+@pytest.mark.parametrize(
+    ("prefix", "begin"), [("//a//b/", "/a/b/"), ("/", "/"), ("registry", "/registry/")]
+)
+def test_objects_below_a_prefix(prefix, begin):
+    assert base64.b64decode(etcd_keys.resource_bounds(prefix, "")["key"]).decode() == begin
+    assert base64.b64decode(etcd_keys.resource_bounds(prefix, "x")["key"]).decode() == begin + "x/"
+
+
 @pytest.mark.parametrize("prefix", ["/registry", "registry", "/registry/"])
 def test_a_prefix_is_read_as_an_api_server_reads_it(prefix):
     question = etcd_keys.counting(prefix, "services/specs")

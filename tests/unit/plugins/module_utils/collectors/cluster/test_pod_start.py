@@ -347,6 +347,10 @@ def test_failed_probes_of_the_cluster_s_own_pods():
         ({"metadata": {"uid": "another"}}, 0),
         ({"metadata": {"uid": "u", "deletionTimestamp": "2027-01-15T07:59:00Z"}}, 0),
         ({"metadata": {"uid": "u"}}, 1),
+        # a static pod, whose mirror has a UID of its own
+        ({"metadata": {"uid": "m", "annotations": {"kubernetes.io/config.hash": "u"}}}, 1),
+        ({"metadata": {"uid": "m", "annotations": {"kubernetes.io/config.mirror": "u"}}}, 1),
+        ({"metadata": {"uid": "m", "annotations": {"kubernetes.io/config.hash": "v"}}}, 0),
         (ApiError("denied", "HTTP 403", 403), 1),
     ],
 )
@@ -359,11 +363,17 @@ def test_events_of_a_pod_that_is_gone_do_not_count(answer, count):
 
 
 def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
+    """What waits is whole all the same."""
+    many = [probe(name=f"calico-node-{n}") for n in range(4)]
+    data, cut, _api = collect(probes=many)
+    assert (len(data["unhealthy"]), data["unhealthy_cut"], cut) == (4, False, False)
     monkeypatch.setattr(pod_start, "MAX_UNHEALTHY", 2)
-    data, cut, _api = collect(probes=[probe(name=f"calico-node-{n}") for n in range(4)])
-    assert (len(data["unhealthy"]), cut) == (2, True)
+    data, cut, _api = collect(probes=many)
+    assert (len(data["unhealthy"]), data["unhealthy_cut"], cut) == (2, True, False)
     data, cut, _api = collect(probes=[probe(), ApiError("timeout", "too slow")])
     assert (data["unhealthy"], cut) == (None, True)
     monkeypatch.setattr(pod_start, "MAX_PROBES", 2)
-    data, cut, _api = collect(probes=[probe(namespace="app") for _number in range(3)])
-    assert (data["unhealthy"], cut) == (None, False)
+    users = [probe(namespace="app") for _number in range(3)]
+    data, cut, _api = collect(probes=[probe(), *users])
+    assert [row["pod"] for row in data["unhealthy"]] == ["calico-node-bcdfg"]
+    assert (data["unhealthy_cut"], cut) == (True, False)

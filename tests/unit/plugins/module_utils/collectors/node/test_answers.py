@@ -61,7 +61,7 @@ def test_etcd_asks_one_after_another(server):
             [],
             {
                 "instances": {
-                    "processes": [component_process("kube-apiserver", servers, "--etcd-prefix=/r")]
+                    "processes": [component_process("kube-apiserver", servers, "--etcd-prefix=r/")]
                 }
             },
         )

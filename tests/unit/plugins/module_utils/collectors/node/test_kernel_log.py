@@ -22,6 +22,12 @@ LINES = (
         "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg="
         "/system.slice/k3s.service,task_memcg=/system.slice/k3s.service,task=k3s-server,pid=7",
     ),
+    (
+        "oom",
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg="
+        "/system.slice/containerd.service,task_memcg=/system.slice/containerd.service,task="
+        "containerd-shim,pid=7",
+    ),
     ("disk", "blk_update_request: I/O error, dev sda, sector 123456 op 0x0:(READ)"),
     ("disk", "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #262: comm etcd: reading"),
     ("disk", 'XFS (dm-0): metadata I/O error in "xfs_trans_read_buf_map" at daddr 0x1'),
@@ -69,6 +75,11 @@ QUIET = (
     "Memory cgroup out of memory: Killed process 77 (kube-state-metr) total-vm:9000kB",
     "Memory cgroup out of memory: Killed process 77 (dockerd) total-vm:9000kB",
     "Memory cgroup out of memory: Killed process 77 (etcd) total-vm:9000kB",
+    # docker-in-docker and kind in a pod, and the monitor of a container
+    "Memory cgroup out of memory: Killed process 77 (containerd) total-vm:9000kB",
+    "Memory cgroup out of memory: Killed process 77 (containerd-shim) total-vm:9000kB",
+    "Memory cgroup out of memory: Killed process 77 (conmon) total-vm:9000kB",
+    "Memory cgroup out of memory: Killed process 77 (systemd) total-vm:9000kB",
     "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-1,mems_allowed=0,oom_memcg="
     "/kubepods.slice/kubepods-pod1.slice,task_memcg=/kubepods.slice/kubepods-pod1.slice/cri-1.scope"
     ",task=dockerd,pid=7,uid=0",

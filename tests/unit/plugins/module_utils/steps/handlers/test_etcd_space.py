@@ -228,6 +228,30 @@ def test_a_lease_that_is_never_renewed_is_no_proof(node):
     says(answer["reason"], "none of 2 leases", "KM525")
 
 
+@pytest.mark.parametrize("prefix", ["registry", "/registry/", "//registry"])
+def test_leases_are_found_below_a_prefix_of_any_form(node, prefix):
+    shrink(node)
+    answer = work(node, node.step("etcd_alarm", prefix=prefix))
+    assert answer["state"] == "done", answer
+    assert (answer["seen"]["renewed"], answer["seen"]["leases"]) == (2, 2)
+
+
+def test_a_cluster_without_leases_is_not_said_to_renew_them(node):
+    shrink(node)
+    node.cluster.leases = ()
+    answer = work(node, node.step("etcd_alarm"))
+    assert (answer["state"], answer["seen"]["leases"]) == ("done", 0), answer
+    says(answer["reason"], "no lease", "below /registry/leases", "no renewal could be seen")
+
+
+def test_a_prefix_below_which_nothing_is_kept_proves_nothing(node):
+    shrink(node)
+    answer = work(node, node.step("etcd_alarm", prefix="/other"))
+    assert answer["state"] == "failed", answer
+    says(answer["reason"], "nothing below /other,", "--etcd-prefix", "kubectl get nodes)")
+    assert node.cluster.alarms == []
+
+
 def test_one_answer_that_etcd_owes_is_asked_for_again(node, monkeypatch):
     shrink(node)
     # The first question comes before the alarm is taken back.

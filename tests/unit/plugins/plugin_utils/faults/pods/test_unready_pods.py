@@ -38,6 +38,19 @@ def test_a_healthy_cluster_and_missing_evidence(world):
     assert set(judged(world, "KM561")[0]) <= {"not_applicable"}
 
 
+def test_probes_that_were_not_all_read(world):
+    """The rows that were read are judged all the same, and what waits is known."""
+    data = world.data("api", "pod_start")
+    data["unhealthy_cut"] = True
+    (row,) = world.judge(faults=frozenset(("KM561",)), deep=True).verdicts
+    assert (row.verdict, [item.status for item in row.missing]) == ("unknown", ["timeout"])
+    assert "--field-selector reason=Unhealthy" in row.note
+    assert judged(world, "KM600") == (["clear"], [])
+    fail(world)
+    verdicts, (found,) = judged(world, "KM561")
+    assert (verdicts, found.node) == (["present"], "w1")
+
+
 def test_an_agent_without_its_peers(world):
     fail(world)
     verdicts, (found,) = judged(world, "KM561")
