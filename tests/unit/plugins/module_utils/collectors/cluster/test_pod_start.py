@@ -367,3 +367,12 @@ def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
     monkeypatch.setattr(pod_start, "MAX_PROBES", 2)
     data, cut, _api = collect(probes=[probe(namespace="app") for _number in range(3)])
     assert (data["unhealthy"], cut) == (None, False)
+
+
+@pytest.mark.parametrize(("most", "left"), [(0, 4), (1, 3), (4, 0)])
+def test_of_so_many_pods_it_is_asked_whether_they_are_there(monkeypatch, most, left):
+    monkeypatch.setattr(pod_start, "MAX_ASKED", most)
+    names = [f"calico-node-{number}" for number in range(4)]
+    gone = {f"/api/v1/namespaces/calico-system/pods/{name}": None for name in names}
+    data, cut, _api = collect(probes=[probe(name=name) for name in names], found=gone)
+    assert ([row["pod"] for row in data["unhealthy"]], cut) == (names[4 - left :], False)
