@@ -184,7 +184,7 @@ class Words:
 
 def last_words(record: RuntimeUnit) -> Words:
     """Return what one unit's evidence says about its end. Never raises."""
-    lines = _of_last_start([ends(line, 400) for line in record.said])
+    lines = of_last_start([ends(line, 400) for line in record.said])
     status = record.exec_main_status
     if status is not None and status in _STATUS and record.result != "success":
         return Words(next(reversed(lines), ""), *_STATUS[status])
@@ -216,7 +216,7 @@ def _of_end(lines: Sequence[str], end: str, component: str) -> Words:
     return replace(words, ends=True)
 
 
-def _of_last_start(lines: Sequence[str]) -> list[str]:
+def of_last_start(lines: Sequence[str]) -> list[str]:
     """Return the lines of the process that wrote last, as far as they name one."""
     numbers = [_number(line) for line in lines]
     newest = next((number for number in reversed(numbers) if number), "")

@@ -231,7 +231,8 @@ class Runtime:
     ) -> Detection:
         name = shell_name(unit.name, "UNIT")
         refused = model_unit_start.find_refusals(self.document, record, record.said)
-        words = self._told(unit, state, runtime_journal.last_words(record), refused)
+        wrote = runtime_journal.last_words(record)
+        words = self._told(unit, state, wrote, refused)
         reasons = [words.what]
         if not words.instead:
             reasons = [reason for reason in (state.why, words.what) if reason]
@@ -258,9 +259,10 @@ class Runtime:
         )
         if state.kind == systemd_unit.STOPPED:
             return hit
-        if words.what:
+        if wrote.what or refused:
             return self._explained(hit, [words.line])
-        return self._explained(hit, [words.line, *reversed(record.said)])
+        before = reversed(runtime_journal.of_last_start(record.said))
+        return self._explained(hit, [words.line, *before])
 
     def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
         """Return a hit with the known cause of what a runtime wrote."""

@@ -39,3 +39,17 @@ def test_the_first_text_with_a_known_cause_counts() -> None:
     found = known_causes.explained(HIT, ("csi",), ["", "nothing", LINE])
     assert "Known cause: A file is at the place of its socket /run/kms.sock" in found.summary
     assert known_causes.explained(HIT, ("csi",), ["nothing"]) is HIT
+
+
+TAKEN = (
+    'E0101 10:00:00.000000 1 proxier.go:1223] can\'t open "nodePort for default/web:http"'
+    " (:30080/tcp), skipping this nodePort: listen tcp4 :30080: bind: address already in use"
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "is_told"), [(None, True), ("v1.23.0", True), ("v1.24.0", False)]
+)
+def test_a_release_without_the_message_for_this_cause(release: str | None, is_told: bool) -> None:
+    found = known_causes.explained(HIT, ("kube-proxy",), [TAKEN], release)
+    assert ("Known cause: " in found.summary) is is_told

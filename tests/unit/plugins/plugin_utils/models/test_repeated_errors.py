@@ -542,3 +542,26 @@ def test_what_keeps_a_runtime_from_its_work():
 )
 def test_what_is_no_obstacle_of_a_runtime(component, item):
     assert of_runtime(component, item) is None
+
+
+OF_KUBELET = HEAD + '"Failed to start" err="open /dev/kmsg: operation not permitted"'
+OF_PODS = HEAD + (
+    '"Error syncing pod" err="failed to set bridge addr: \\"cni0\\" already has an IP address'
+    ' different from 10.244.1.1/24"'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "pods", "is_told"),
+    [
+        (OF_KUBELET, 0, True),
+        (OF_KUBELET, 1, True),  # no event of a pod has it, so that no other finding tells it
+        (OF_KUBELET, 3, True),
+        (OF_PODS, 0, True),
+        (OF_PODS, 1, False),
+        (OF_PODS, 3, True),
+    ],
+)
+def test_a_known_message_that_events_have_too_is_told_of_many_pods(line, pods, is_told):
+    error = worst("kubelet", entry(line, pods=pods))
+    assert (error is not None and error.is_obstacle) is is_told

@@ -44,3 +44,28 @@ def test_what_a_node_says_is_bounded(world):
     assert len(pod.pod) <= 253
     assert len(pod.line) <= system_pods.SHOWN
     assert "\x1b" not in pod.pod
+
+
+SOCKET = "listen unix /run/a.sock: bind: address already in use"
+OWN = "/var/log/a.log"
+
+
+@pytest.mark.parametrize(
+    ("lines", "own", "is_known"),
+    [
+        (["F1124 07:00:00.0 1 a.go:1] " + SOCKET], [], True),
+        (["Retrying"], [SOCKET], True),
+        (["E1124 07:00:00.0 1 a.go:1] " + SOCKET, "F1124 07:00:01.0 1 a.go:2] bye"], [], True),
+        # its last line is certain, so that what was said before it is no cause
+        (["F1124 07:00:00.0 1 a.go:1] " + SOCKET, ended_pods.UNKNOWN], [], False),
+        (["Retrying"], [], False),
+    ],
+    ids=["last line", "own file", "line before", "certain last line", "nothing"],
+)
+def test_the_known_cause_of_an_end(world, lines, own, is_known):
+    file = {"path": OWN, "lines": own, "error": None}
+    ended_pods.end(world, pod="csi-a", container="csi", lines=lines, own=file)
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert (pod.known and pod.known.cause[:33]) == (
+        "A file is at the place of its soc" if is_known else None
+    )

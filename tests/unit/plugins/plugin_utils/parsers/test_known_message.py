@@ -252,7 +252,9 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Row]]:
 def test_groups_stand_in_cause_and_advice(rows: list[Row]) -> None:
     rows.append(_row())
     found = known_message.find(("kubelet",), 'err="cannot open /etc/a-b.conf"')
-    assert found is None or found.cause == 'The file /etc/a-b.conf" is not there'
+    assert found is not None
+    assert found.cause == 'The file /etc/a-b.conf" is not there'  # what the pattern matches
+    assert found.advice.startswith("ls -l PATH {other} (")
     found = known_message.find(("kubelet",), "cannot open /etc/a-b.conf")
     assert found is not None
     assert found.cause == "The file /etc/a-b.conf is not there"
@@ -286,6 +288,43 @@ def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:
     known_message._of_places.cache_clear()
     known_message._find.cache_clear()
     assert known_message.find(("etcd",), text) is not None
+
+
+@pytest.mark.parametrize(
+    ("place", "known"),
+    [
+        ("dockerd", {"dockerd", "cri-dockerd", "containerd"}),
+        ("cri-dockerd", {"dockerd", "cri-dockerd", "containerd"}),
+        ("containerd", {"containerd"}),
+        ("cloud-controller-manager", {"cloud"}),
+        ("cloud", {"cloud"}),
+    ],
+)
+def test_a_program_has_the_messages_of_those_within_it(
+    rows: list[Row], place: str, known: set[str]
+) -> None:
+    names = ("dockerd", "cri-dockerd", "containerd", "cloud", "crio")
+    for name in names:
+        pattern = re.compile(f"{name} fails")
+        rows.append(_row(id=name, places=frozenset((name,)), pattern=pattern))
+    found = {name for name in names if known_message.find((place,), f"{name} fails")}
+    assert found == known
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("/a\x1b[2J/b", "/a [2J/b"),
+        ("/a\x00\u202e/b", "/a /b"),
+        ("/" + "a" * 190, "/" + "a" * (known_message.VALUE - 2) + "…"),
+    ],
+)
+def test_a_value_is_shown_in_one_line(rows: list[Row], value: str, shown: str) -> None:
+    rows.append(_row())
+    found = known_message.find(("kubelet",), f"cannot open {value}")
+    assert found is not None
+    assert found.cause == f"The file {shown} is not there"
+    assert found.advice.startswith("ls -l PATH {other}")
 
 
 @pytest.mark.parametrize(

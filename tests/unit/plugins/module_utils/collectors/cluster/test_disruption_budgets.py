@@ -191,3 +191,11 @@ def test_more_budgets_than_are_looked_at():
     assert {(row["kept"], len(row["pods"])) for row in data["items"]} == {
         (9, disruption_budgets.MAX_NAMED)
     }
+
+
+@pytest.mark.parametrize(("count", "is_cut"), [(2, False), (3, True), (4, True)])
+def test_more_budgets_than_are_read_are_cut(monkeypatch, count, is_cut):
+    monkeypatch.setattr(disruption_budgets, "MAX_BUDGETS", 2)
+    rows = [budget(disruptionsAllowed=1)] * 2 + [budget()] * (count - 2)
+    data, cut = disruption_budgets.collect(Lists(v1=rows, pods=[pod()]))
+    assert (data, cut) == ({"listed": 2, "items": []}, is_cut)

@@ -377,3 +377,12 @@ def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
     data, cut, _api = collect(probes=[probe(), *users])
     assert [row["pod"] for row in data["unhealthy"]] == ["calico-node-bcdfg"]
     assert (data["unhealthy_cut"], cut) == (True, False)
+
+
+@pytest.mark.parametrize(("most", "left"), [(0, 4), (1, 3), (4, 0)])
+def test_of_so_many_pods_it_is_asked_whether_they_are_there(monkeypatch, most, left):
+    monkeypatch.setattr(pod_start, "MAX_ASKED", most)
+    names = [f"calico-node-{number}" for number in range(4)]
+    gone = {f"/api/v1/namespaces/calico-system/pods/{name}": None for name in names}
+    data, cut, _api = collect(probes=[probe(name=name) for name in names], found=gone)
+    assert ([row["pod"] for row in data["unhealthy"]], cut) == (names[4 - left :], False)

@@ -187,6 +187,20 @@ def test_a_member_that_the_kubelet_restarts_meanwhile_is_defragmented_again(
     assert ("defragment", "11") in node.cluster.done or not waits
 
 
+def test_a_defragmentation_that_etcd_refuses_is_not_repeated(node, monkeypatch):
+    asked = []
+
+    def refuse(*_args):
+        asked.append(1)
+        return 400, {"message": "etcdserver: permission denied"}
+
+    monkeypatch.setattr(node.cluster, "_defragment", refuse)
+    answer = work(node, node.step("etcd_defragment", waits=True))
+    assert answer["state"] == "failed"
+    says(answer["reason"], "permission denied")
+    assert len(asked) == 1
+
+
 def shrink(node):
     for member in node.cluster.members:
         member.size = member.used = MIB
@@ -266,6 +280,25 @@ def test_one_answer_that_etcd_owes_is_asked_for_again(node, monkeypatch):
 
     monkeypatch.setattr(etcd_space, "_leases", late)
     assert work(node, node.step("etcd_alarm"))["state"] == "done"
+
+
+def test_an_etcd_that_never_answers_again_ends_the_wait_for_leases(node, monkeypatch):
+    shrink(node)
+    leases, asked = etcd_space._leases, []
+
+    def silent(client, prefix):
+        asked.append(1)
+        if len(asked) == 1:
+            return leases(client, prefix)
+        if len(asked) > 2 * etcd_space.RENEWED:
+            pytest.fail("it is asked without an end")
+        raise etcd_client.EtcdError("timed out")
+
+    monkeypatch.setattr(etcd_space, "_leases", silent)
+    answer = work(node, node.step("etcd_alarm"))
+    assert answer["state"] == "failed"
+    says(answer["reason"], "timed out")
+    assert len(asked) > etcd_space.REST
 
 
 def test_leases_are_left_to_the_steps_that_load_certificates(node):

@@ -1031,3 +1031,20 @@ def test_the_cause_of_a_known_message_is_told(world):
     assert (one.code, one.severity) == ("KM117", "warning")
     says(one.summary, "Known cause: A file is at the place of its socket /run/a.sock")
     assert one.remedy.startswith("ss -lxp on the node")
+
+
+@pytest.mark.parametrize(
+    ("code", "more", "is_told"),
+    [(137, {"reason": "OOMKilled"}, False), (1, {}, True)],
+    ids=["the kernel ended it", "it ended itself"],
+)
+def test_a_line_of_one_that_others_ended_is_not_the_cause(world, code, more, is_told):
+    line = "F1125 1 main.go:85] listen unix /run/a.sock: bind: address already in use"
+    rows = [row(900, 2, 800, exit_code=code, **more), row(790, 3, 700, exit_code=code, **more)]
+    rows = [row(1000, 1, 910, exit_code=code, **more), *rows, row(695, 4)]
+    runtime = journal(made(900, 2), made(790, 3), made(695, 4))
+    restarts(world, rows, runtime=runtime)
+    log(world, line)
+    (one,) = found(world)
+    assert one.code == "KM114"
+    assert ("Known cause: " in one.summary) is is_told

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.control_plane import (
+    services,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import message_class
 from tests.unit.support import firewall_records
 
@@ -438,3 +441,12 @@ def test_the_cause_of_a_known_message_is_told(world):
     (finding,) = found(world)
     assert "Known cause: A file is at the place of its socket /run/a.sock" in finding.summary
     assert finding.remedy.startswith("ss -lxp on the node")
+
+
+def test_a_line_before_the_last_may_have_the_known_cause(world):
+    text = "etcd[7]: listen unix /run/a.sock: bind: address already in use"
+    begun = [line(20 - number, f"etcd[7]: step {number}") for number in range(services.BEGUN)]
+    lines = [*begun, line(16, text), line(15, "etcd[7]: bye"), line(14, EXITED)]
+    give(world, looping(lines=lines))
+    (finding,) = found(world)
+    assert "Known cause: A file is at the place of its socket /run/a.sock" in finding.summary

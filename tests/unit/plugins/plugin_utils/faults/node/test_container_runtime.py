@@ -37,6 +37,13 @@ RUN_DOCKER = {
     "endpoint": "/var/run/dockershim.sock",
     "calls": {},
 }
+FAILED = {
+    **DOWN,
+    "active_state": "failed",
+    "sub_state": "failed",
+    "exec_main_status": 1,
+    "result": "exit-code",
+}
 CLOCK = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 PLEG = (
     "2027-01-15T07:59:{second}+0000 w1 kubelet[1]: E0115 07:59:50.000000       1 kubelet.go:2412]"
@@ -767,3 +774,47 @@ def test_the_cause_of_a_known_message_is_told(node):
     found = node.finding()
     assert "Known cause: Another process has the database of containerd open" in found.summary
     assert found.remedy.startswith("on the node: fuser -v")
+
+
+HELD = "containerd: waiting for response from boltdb open"
+MIRRORS = (
+    'msg="failed to load plugin" error="invalid cri image config: `mirrors` cannot be set when'
+    ' `config_path` is provided" id=io.containerd.cri.v1.images'
+)
+
+
+@pytest.mark.parametrize(
+    ("unit", "changes", "words"),
+    [
+        # what it wrote last means nothing that is known
+        ({**FAILED, "said": [HELD, "containerd: bye"]}, NOT_ASKED, "Another process has"),
+        (
+            {},
+            {
+                "calls": DISABLED,
+                "config": {**CONFIG, "disabled_plugins": []},
+                "plugin_failures": [MIRRORS],
+            },
+            "The configuration of containerd has both registry.mirrors and",
+        ),
+    ],
+    ids=["a line before the last", "a plugin that is not loaded"],
+)
+def test_the_cause_of_a_known_message_is_told_wherever_it_is_quoted(node, unit, changes, words):
+    node.version("v1.34.0")
+    node.set(unit, **changes)
+    assert f"Known cause: {words}" in node.finding().summary
+
+
+@pytest.mark.parametrize(
+    ("before", "last"),
+    [
+        # the meaning of the last line is certain
+        (HELD, TOML),
+        # it was said at an earlier start
+        (f"2027-01-15T07:59:40+0000 w1 containerd[7]: {HELD}", LATER),
+    ],
+)
+def test_lines_that_tell_nothing_of_the_last_end(node, before, last):
+    node.set({**FAILED, "said": [before, last]}, **NOT_ASKED)
+    assert "Known cause: Another process has" not in node.finding().summary

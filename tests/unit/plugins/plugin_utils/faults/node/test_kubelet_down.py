@@ -693,3 +693,30 @@ def test_the_cause_of_a_known_message_is_told(world):
     (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))[1]
     assert "Known cause: The kubelet reads the log of the kernel" in found.summary
     assert found.remedy.startswith("in the configuration of an LXC container")
+
+
+PASSWORD = entry(
+    'time="2022-08-30T14:00:20Z" level=info msg="Waiting to retrieve agent configuration; server is'
+    " not ready: Node password rejected, duplicate hostname or contents of '/a' may not match"
+    ' server node-passwd entry, try enabling a unique node name with the --with-node-id flag"'
+)
+OTHER = "Another machine has joined with this node's name"
+NO_PEM = "The file of a certificate is empty or holds no PEM"
+EMPTY_PAIR = next(line for line, *_rest in CASES if "failed to find any PEM data" in line)
+
+
+@pytest.mark.parametrize(
+    ("unit", "lines", "code", "words"),
+    [
+        ({**STARTS, "name": "k3s-agent.service"}, [*AGAIN, PASSWORD], "KM502", OTHER),
+        ({**STARTS, "name": "rke2-agent.service"}, [*AGAIN, PASSWORD], "KM502", OTHER),
+        ({**LOOPS, "exec_main_status": 1}, dead(EMPTY_PAIR, 1), "KM507", NO_PEM),
+    ],
+    ids=["k3s waits", "rke2 waits", "a fault of its own"],
+)
+def test_the_cause_of_a_known_message_is_told_wherever_it_is_quoted(
+    world, unit, lines, code, words
+):
+    (found,) = judged(world, unit, lines)[1]
+    assert found.code == code
+    assert f"Known cause: {words}" in found.summary

@@ -407,3 +407,38 @@ def test_one_workload_may_wait_for_what_its_node_lacks(world, message, words):
     assert words in finding.summary
     assert "which is no fault of a node" not in finding.summary
     assert finding.severity == "warning"
+
+
+CONTROLLERS = (
+    "failed to create containerd task: cgroup [kubepods] has some missing controllers: pids"
+)
+SERIAL = 'Failed to pull image "reg.example/app:1": x509: negative serial number'
+UNPUBLISHED = "The namespace has no ConfigMap kube-root-ca.crt"
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        # a kubelet writes it, so that it is no message of events alone
+        ((SANDBOX, CONTROLLERS), "The cgroup kubepods of that node"),
+        # the answer of the registry has a meaning of its own
+        (("Failed", SERIAL), "A certificate has a negative serial number"),
+    ],
+)
+def test_the_cause_of_a_known_message_is_told(world, event, words):
+    for number in range(2):
+        wait(world, event=event, owner=f"Job/{number}")
+    (finding,) = judged(world, "KM600")[1]
+    assert f"Known cause: {words}" in finding.summary
+
+
+@pytest.mark.parametrize(("release", "is_told"), [("v1.20.0", True), ("v1.19.9", False)])
+def test_the_known_cause_of_what_is_reported_of_pods_that_say_nothing(world, release, is_told):
+    waiting_pods.node_of(world, "w1")["kubelet_version"] = release
+    for number in range(3):
+        wait(world, event=("FailedMount", AUTHORITY), owner=f"Job/{number}")
+    for row in world.data("api", "pod_start")["pods"]:
+        row["event"] = None
+    (finding,) = judged(world, "KM600")[1]
+    assert AUTHORITY in finding.summary
+    assert (f"Known cause: {UNPUBLISHED}" in finding.summary) is is_told

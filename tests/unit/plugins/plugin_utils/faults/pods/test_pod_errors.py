@@ -217,3 +217,22 @@ def test_the_known_cause_of_what_a_device_plugin_misses(world):
     (found,) = judged(world, "KM560")[1]
     assert "Known cause: The device plugin finds no library of the NVIDIA driver" in found.summary
     assert found.remedy.startswith("nvidia-smi on the node")
+
+
+REPLACED = "The libraries of the NVIDIA driver were upgraded"
+MISMATCH = "nvml error: driver/library version mismatch"
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ([NVML, MISMATCH], REPLACED),
+        ([MISMATCH, NVML], "The device plugin finds no library of the NVIDIA driver"),
+        ([MISMATCH, "it gave up"], REPLACED),
+    ],
+)
+def test_the_newest_of_a_device_plugins_lines_with_a_known_cause_counts(world, told, words):
+    say(world, **{**PLUGIN, "told": told})
+    devices(world, gpu=[0, 0])
+    (found,) = judged(world, "KM560")[1]
+    assert f"Known cause: {words}" in found.summary

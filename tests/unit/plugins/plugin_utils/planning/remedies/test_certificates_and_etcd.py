@@ -103,7 +103,7 @@ def test_leases_are_proven_by_etcd_where_nothing_is_loaded_later(
 
 
 def step(remedy: str, **more: Any) -> plan.Step:
-    return plan.Step("x", "m1", "KM140", remedy, 2, "t", cluster="c", **more)
+    return plan.Step("x", "m1", "KM140", remedy, 2, "t", **{"cluster": "c", **more})
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,24 @@ def test_nothing_is_loaded_while_etcd_stays_full_and_leases_are_proven_once(
     assert (alarm.allowed, load.allowed) == (not alarm_blocked, not (alarm_blocked or load_blocked))
     assert bool((alarm.change or {}).get("loads_follow")) is load.allowed
     assert ("KM140" in (load.blocked_by or "")) is (load_blocked is None and bool(alarm_blocked))
+
+
+@pytest.mark.parametrize(("of_load", "is_loaded"), [("c", False), ("d", True)])
+def test_a_full_etcd_keeps_no_other_cluster_from_loading(
+    monkeypatch: Any, of_load: str, is_loaded: bool
+) -> None:
+    rows = [(step("etcd_alarm"), "no"), (step(LOAD, cluster=of_load), None)]
+    monkeypatch.setattr(plan, "_rows", lambda _groups: plan._loaded_last(rows))
+    _alarm, load = plan.plan([], [], dict, plan.Consent(2), {}, 4)
+    assert load.allowed is is_loaded
+
+
+@pytest.mark.parametrize(("of_load", "is_left"), [("c", True), ("d", False)])
+def test_the_loads_of_another_cluster_prove_no_leases(
+    monkeypatch: Any, of_load: str, is_left: bool
+) -> None:
+    rows = [(step("etcd_alarm"), None), (step(LOAD), "no"), (step(LOAD, cluster=of_load), None)]
+    monkeypatch.setattr(plan, "_rows", lambda _groups: plan._loaded_last(rows))
+    alarm, *_loads = plan.plan([], [], dict, plan.Consent(2), {}, 4)
+    assert alarm.allowed
+    assert bool((alarm.change or {}).get("loads_follow")) is is_left
