@@ -154,11 +154,13 @@ def _expired_in_memory(
 
     They end a year later, and no component makes another one while it runs.
     """
+    named = {(use.component, use.flag) for use in certificates.files}
+    named.update((component, flag) for component, flag, *_rest in certificates.unread)
     uses = [
         use
         for use in certificates.served
         if use.component in (MANAGER, SCHEDULER)
-        and certificates.file(use.component, use.flag) is None
+        and (use.component, use.flag) not in named
         and ended(use.leaf, now)
     ]
     if not uses:

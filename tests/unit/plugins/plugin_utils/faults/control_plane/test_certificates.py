@@ -141,6 +141,24 @@ def test_a_certificate_that_a_component_made_for_itself(
         assert "restart kube-scheduler" in hit.remedy
 
 
+@pytest.mark.parametrize(("is_read", "verdict"), [(True, "clear"), (False, "unknown")])
+def test_a_certificate_of_a_file_is_none_that_a_component_made(
+    world: Any, made: Pki, is_read: bool, verdict: str
+) -> None:
+    """A component serves an older certificate than that of its file until it reads it again."""
+    pki.certify(world, made)
+    data = world.data("m1", "certificates")
+    ended = made.ca.issue("kube-scheduler", begins=-400, ends=-3)
+    row = {"component": "kube-scheduler", "flag": "tls-cert-file", "pem": ended.pem}
+    row.update(address="127.0.0.1", port=10259, pid=None, error=None)
+    data["served"].append(row)
+    use = {"component": "kube-scheduler", "flag": "tls-cert-file", "path": "/etc/s.crt"}
+    data["uses"].append(dict(use, file=len(data["files"])))
+    pem = made.ca.issue("kube-scheduler").pem if is_read else None
+    data["files"].append({"path": "/etc/s.crt", "pem": pem, "error": None if is_read else "denied"})
+    assert verdicts(world, "KM120")["m1"] == verdict
+
+
 def test_what_ends_soon_is_named_with_its_days(world: Any, made: Pki) -> None:
     pki.certify(world, made)
     for ends, name in ((20, "apiserver"), (25, "apiserver-kubelet-client")):
