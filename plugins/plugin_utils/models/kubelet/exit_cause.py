@@ -478,8 +478,8 @@ def _unanswered(start: Start) -> Death | None:
     for line in reversed(start.lines):
         dialled = _DIALLED.search(line.text)
         if dialled is not None:
-            what = _clean(f"{dialled.group('w')}: {dialled.group('x')}")
-            return Death(NETWORK, what, _clean(line.raw, 400), form=dialled.group("w"))
+            subject = _clean(f"{dialled.group('w')}: {dialled.group('x')}")
+            return Death(NETWORK, subject, _clean(line.raw, 400), form=dialled.group("w"))
     return None
 
 
