@@ -137,6 +137,7 @@ MACROS: dict[str, Step] = {
     "journal": units.journal,
     "repeats": repeats.repeats,
     "certificates": certificates.certificates,
+    "kubelet_serving": certificates.kubelet_serving,
     "k3s_certificates": certificates.k3s_certificates,
     "cluster_info": certificates.cluster_info,
     "component_unit": services.component_unit,

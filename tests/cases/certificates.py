@@ -22,6 +22,8 @@ FRONT = "front-proxy-ca"
 AGENT = certificate_flags.RANCHER_FOLDERS["k3s"] + "/agent"
 YEAR = 365
 AGED = 35  # days that kubeadm's certificates of the tests are old
+WELL = 330.0  # days for which they are valid
+KUBELETS = "/var/lib/kubelet/pki/kubelet.crt"
 
 
 def certificates(
@@ -30,22 +32,26 @@ def certificates(
     apart: Iterable[str] = (),
     keys: Iterable[str] = (),
     begin: float | None = None,
+    only: Iterable[str] = (),
 ) -> None:
     """Give each master certificates, as kubeadm makes them.
 
-    expired: days since they ended. begin: days until they begin. apart: authorities that each
-    master has of its own. keys: paths of keys of which each master has its own, with the
-    certificate beside it.
+    expired: days since they ended. only: the files of which that is so, without their ending; all
+    where none is named. begin: days until they begin. apart: authorities that each master has of
+    its own. keys: paths of keys of which each master has its own, with the certificate beside it.
     """
+    only = list(only)
     made = Pki(evidence.now if begin is None else evidence.now + (begin + AGED) * pki.DAY)
     masters = [
         host for host in evidence.hosts if evidence.record(host, "manifests")["status"] == "ok"
     ]
     for host in masters:
-        ends = 330.0 if expired is None else -float(expired)
+        ends = WELL if expired is None else -float(expired)
         if FRONT in apart:
             made.front = Authority(FRONT, evidence.now)
-        pairs = made.files(host, _address(evidence, host), ends)
+        pairs = made.files(host, _address(evidence, host), WELL if only else ends)
+        old = made.files(host, _address(evidence, host), ends)
+        pairs.update({name: old[name] for name in only})
         for path in keys:
             name = path.rpartition(".")[0]
             names = ["kubernetes", made.service, host, _address(evidence, host)]
@@ -88,6 +94,23 @@ def k3s_certificates(evidence: Evidence, serving: str = "servers") -> None:
             ("server-ca", f"{AGENT}/server-ca.crt", servers.pair),
         )
         evidence.data(host, COLLECTOR).update(_of_kubelet(rows, evidence.now))
+
+
+def kubelet_serving(evidence: Evidence, hosts: Iterable[str], expired: float) -> None:
+    """Let kubelets serve the certificate that they signed themselves, which ended days ago."""
+    for host in hosts:
+        authority = Authority(f"{host}-ca@{int(evidence.now) - 2 * YEAR}", evidence.now)
+        pair = authority.issue(host, [host], begins=-expired - YEAR, ends=-expired)
+        data = evidence.data(host, COLLECTOR)
+        for key in ("uses", "files", "keys", "kubeconfigs", "served"):
+            data.setdefault(key, [])
+        use = {"component": "kubelet", "flag": "tls-cert-file", "path": KUBELETS, "pid": None}
+        data["uses"].append({**use, "file": len(data["files"])})
+        made = evidence.now - (expired + YEAR) * pki.DAY
+        record = {"path": KUBELETS, "pem": pair.pem, "error": None, "key_beside": True}
+        data["files"].append({**record, "mtime": made})
+        served = {"component": "kubelet", "flag": "tls-cert-file", "pid": None, "pem": pair.pem}
+        data["served"].append({**served, "address": "127.0.0.1", "port": 10250, "error": None})
 
 
 def _of_kubelet(rows: Iterable[tuple[str, str, Pair]], now: float) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ..evidence import contract
 from ..evidence.answers.node.static_pod_paths import StaticPodPaths
 from ..parsers import pflag
 from ..parsers.pod_manifest import Mount
+from ..parsers.release_table import FLAG
 from .control_plane import ControlPlane, FileUse
 
 NOT_MOUNTED, MISSING, WRONG_KIND = "not_mounted", "missing", "wrong_kind"
@@ -127,7 +128,7 @@ def _of_volumes(use: FileUse, plane: ControlPlane, kinds: Mapping[str, str]) -> 
 
 def _of_flags(use: FileUse, plane: ControlPlane, kinds: Mapping[str, str]) -> Iterator[Problem]:
     """Yield the files of flags that the component does not see."""
-    for flag in sorted(FILES):
+    for flag in sorted(FILES - _unknown(use)):
         for path in pflag.string_flags(use.words, flag):
             if not path.startswith("/") or "*" in path or "$" in path:
                 continue
@@ -143,6 +144,14 @@ def _of_flags(use: FileUse, plane: ControlPlane, kinds: Mapping[str, str]) -> It
                     problem.kind,
                     runs,
                 )
+
+
+def _unknown(use: FileUse) -> set[str]:
+    """Return the flags that the release of this component no longer has."""
+    if use.version is None:
+        return set()
+    rows = (row for row in use.refused if row.kind == FLAG)
+    return {row.name for row in rows if row.since <= use.version}
 
 
 def _of_path(use: FileUse, flag: str, path: str, kinds: Mapping[str, str]) -> Problem | None:

@@ -117,6 +117,11 @@ def string_flags(argv: Sequence[str], name: str) -> list[str]:
     return values
 
 
+def joined(argv: Sequence[str]) -> list[str]:
+    """Return the arguments that hold more than one flag, or a flag and its value without "="."""
+    return [word for word in argv if _JOINED.match(word)]
+
+
 def component_of(argv: Sequence[str], *fallbacks: str) -> str | None:
     """Return the control-plane component that a command line starts, else of a fallback's name."""
     words = [word.rsplit("/", 1)[-1] for word in argv[:8]]
@@ -145,6 +150,8 @@ def shell_words(item: str) -> list[str]:
         return item.split()
 
 
+# What stands behind the blank is read as a part of the flag's value, or of its name.
+_JOINED = re.compile(r"--[\w-]{1,80}(?:=[^\n]{0,2000}?\s--?[A-Za-z]|\s+\S)")
 _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})(?:\.([0-9]+))?(.*)$")
 
 

@@ -80,12 +80,15 @@ class Container:
 
     @property
     def words(self) -> tuple[list[str], list[Argument]]:
-        """Return every word and its argument; the words of a `sh -c` line share theirs."""
+        """Return every word and its argument; the words of a `sh -c` line share theirs.
+
+        A flag is one word with all that its argument has: no program parses a second one in it.
+        """
         words: list[str] = []
         places: list[Argument] = []
         for text, argument in zip(self.argv, self.arguments, strict=True):
             parts = [text]
-            if re.search(r"\s--\w", text):
+            if not text.startswith("-") and re.search(r"\s--\w", text):
                 parts = pflag.shell_words(text)
             words.extend(parts)
             places.extend([argument] * len(parts))

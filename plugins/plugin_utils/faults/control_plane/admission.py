@@ -18,6 +18,7 @@ from ...models.pod_start import qualified
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, unknown, without_kubernetes
 from ..known_causes import explained
+from . import metrics_group
 
 # What has just been installed gets its pods in a moment.
 SETTLE_SECONDS = 300.0
@@ -235,11 +236,14 @@ def _group_hit(cluster: Cluster, items: list[ApiService]) -> Detection:
         since = f" since {one_line(first.since, 40)}"
     service = f"{one_line(first.namespace, 63)}/{one_line(first.service, 63)}"
     hit = Detection(
-        f"{names} is not available{since}: {one_line(first.reason, 80)} of Service {service}; until"
-        " it is, namespaces that are deleted stay Terminating, and garbage collection and quotas"
-        " may stand still",
-        tuple(_group_proof(cluster, item) for item in items[:3]),
-        _group_advice(first),
+        f"{names} is not available{since}: {one_line(first.reason, 80)} of Service {service}"
+        f"{metrics_group.clause(cluster, first)}; until it is, namespaces that are deleted stay"
+        " Terminating, and garbage collection and quotas may stand still",
+        (
+            *(_group_proof(cluster, item) for item in items[:3]),
+            *metrics_group.proofs(cluster, first),
+        ),
+        _group_advice(first) + metrics_group.advice(cluster, first),
         component="kube-apiserver",
     )
     return explained(hit, ("kube-apiserver",), [item.message or "" for item in items])

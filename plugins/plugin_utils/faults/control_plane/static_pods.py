@@ -312,6 +312,13 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     end = _end_beside_log(last_end)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
     remedy = _remedy(subject, telling, last, bool(kubelet))
+    joined = _joined(use, telling.line)
+    if joined:
+        message += f"; one argument of its manifest holds more than one flag or word: {joined}"
+        remedy = (
+            f"give each flag an item of its own in {use.path}, with its value behind an equals sign"
+            f" (- --flag=value): one item is one argument, blanks included; {remedy}"
+        )
     if end is not None:
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"
@@ -411,6 +418,14 @@ def _named(use: FileUse, line: str) -> str:
     names = set(re.findall(r"--?[A-Za-z][\w-]*", line))
     named = [f"- {word}" for word in use.words if word.partition("=")[0] in names]
     return one_line(" ".join(named) or f"asks for {' '.join(use.words)}", 300)
+
+
+def _joined(use: FileUse, line: str) -> str:
+    """Return an argument with a second flag in it that a line of the log quotes, or ""."""
+    for word in pflag.joined(use.words):
+        if re.split(r"\s", word, maxsplit=1)[1].strip() in line:
+            return one_line(word, 200)
+    return ""
 
 
 def _remedy(subject: _Component, telling: Telling, last: str, kubelet: bool) -> str:

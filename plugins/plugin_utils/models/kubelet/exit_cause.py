@@ -338,6 +338,12 @@ _STATS_REASON = re.compile(r'Failed to update stats for container "/": (?P<w>[^\
 _GOES_ON = ", continuing to push stats"
 # A file that kernels no longer have: 6.1.54, 6.5 and later (k/k#120813).
 _KERNEL_FILE = re.compile(r"(?P<w>/sys/fs/cgroup/\S{1,200}): no such file or directory")
+# An address of another machine that a client waited for before the last line. What is of this
+# machine itself (127.0.0.1) starts later, and never answers at first.
+_DIALLED = re.compile(
+    r"\bdial tcp[46]? (?P<w>(?!127\.|\[::1\])\S{3,255}:\d{1,5}): "
+    r"(?P<x>i/o timeout|connect: [a-z ]{4,40}[a-z])"
+)
 _USER = "system:node:"
 # What a server of k3s or RKE2 answers to a token that is not its own.
 _REFUSED = re.compile(
@@ -462,7 +468,19 @@ def _with_reason(death: Death, start: Start, text: str) -> Death:
         return _of_stats(start) or death
     if death.cause == CLIENT_CERTIFICATE and not death.what:
         return replace(death, what=_clean(_expired(start)))
+    if death.cause == UNKNOWN and message_form.is_vague(text):
+        return _unanswered(start) or death
     return death
+
+
+def _unanswered(start: Start) -> Death | None:
+    """Return which address did not answer, by the lines before one that tells only of a time."""
+    for line in reversed(start.lines):
+        dialled = _DIALLED.search(line.text)
+        if dialled is not None:
+            subject = _clean(f"{dialled.group('w')}: {dialled.group('x')}")
+            return Death(NETWORK, subject, _clean(line.raw, 400), form=dialled.group("w"))
+    return None
 
 
 def _of_stats(start: Start) -> Death | None:

@@ -58,6 +58,22 @@ def test_string_flag(argv, value):
 
 
 @pytest.mark.parametrize(
+    ("word", "is_joined"),
+    [
+        ("--policy-configmap=a --policy-configmap-namespace=b", True),
+        ("--a=b -v 2", True),
+        ("--port 8080", True),
+        ("--v=2", False),
+        ("--audit-policy-file=/srv/my policy.yaml", False),
+        ("--tls-cipher-suites=A, B", False),
+        ("exec kube-scheduler --v=2 --port=0", False),
+    ],
+)
+def test_joined(word, is_joined):
+    assert pflag.joined(["kube-scheduler", word]) == ([word] if is_joined else [])
+
+
+@pytest.mark.parametrize(
     ("argv", "fallbacks", "component"),
     [
         (["kube-scheduler", "--v=2"], (), "kube-scheduler"),

@@ -32,6 +32,10 @@ POD = (
             ["sh", "-c", "exec", "kube-scheduler", "--v=2", "2>&1"],
         ),
         (
+            "    command: [kube-scheduler, '--policy-configmap=a --v=2']\n",
+            ["kube-scheduler", "--policy-configmap=a --v=2"],
+        ),
+        (
             "    env: [{name: L, value: '2'}]\n    command: [kube-scheduler, --v=$(L)]\n",
             ["kube-scheduler", "--v=2"],
         ),

@@ -79,6 +79,15 @@ def test_no_volume_has_the_file(world):
     assert [item.because for item in codes if item.code == "KM114"] == [("KM174",)]
 
 
+@pytest.mark.parametrize(
+    ("component", "codes"), [("kube-scheduler", []), ("kube-controller-manager", ["KM174"])]
+)
+def test_a_flag_that_the_release_no_longer_has_needs_no_file(world, component, codes):
+    """The scheduler lost --policy-config-file with 1.23; no controller manager ever had it."""
+    give(world, "--policy-config-file=/srv/policy.json", component=component)
+    assert [item.code for item in found(world)] == codes
+
+
 @pytest.mark.parametrize("component", ["kube-scheduler", "kube-controller-manager", "etcd"])
 def test_it_holds_for_every_component(world, component):
     give(world, "--tls-cert-file=/srv/pki/a.crt", component=component)

@@ -91,6 +91,25 @@ def test_the_argument_that_its_last_word_names_is_shown(world):
     )
 
 
+TWO_FLAGS = "--policy-configmap=sched --policy-configmap-namespace=kube-system"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_told"),
+    [
+        ('configmaps "sched --policy-configmap-namespace=kube-system" not found', True),
+        ("Error: unknown flag: --lock-nmae", False),
+    ],
+)
+def test_two_flags_in_one_argument_are_told_where_its_last_word_quotes_them(world, line, is_told):
+    stop(world)
+    world.manifest("m2", SCHEDULER, "--leader-elect=true", TWO_FLAGS)
+    ended(world, lines=[line])
+    (one,) = found(world)
+    assert (TWO_FLAGS in one.summary) is is_told
+    assert ("- --flag=value" in one.remedy) is is_told
+
+
 @pytest.mark.parametrize(
     ("lines", "words", "line"),
     [

@@ -815,6 +815,46 @@ def test_a_server_of_k3s_that_refuses_the_token(message, cause):
     assert ("token" in found.keys) is (cause == "supervisor")
 
 
+TOO_LONG = "starting: preparing server: joining etcd cluster: context deadline exceeded"
+
+
+@pytest.mark.parametrize(
+    ("last", "before", "cause", "what"),
+    [
+        (TOO_LONG, "dial tcp 10.0.0.1:2379: i/o timeout", "network", "10.0.0.1:2379: i/o timeout"),
+        (
+            TOO_LONG,
+            "dial tcp [fd00::1]:2379: connect: no route to host",
+            "network",
+            "[fd00::1]:2379: connect: no route to host",
+        ),
+        (TOO_LONG, "dial tcp 127.0.0.1:6443: connect: connection refused", "unknown", ""),
+        (TOO_LONG, "nothing of an address", "unknown", ""),
+        ("starting: something else", "dial tcp 10.0.0.1:2379: i/o timeout", "unknown", ""),
+    ],
+)
+def test_the_address_that_a_server_of_rke2_waited_for(last, before, cause, what):
+    stamp = "2026-11-22T18:31:29+0000 w1 "
+    warning = f'{{"level":"warn","error":"rpc error: desc = \\"{before}\\""}}'
+    lines = [
+        f"{stamp}rke2[7]: {warning}",
+        f'{stamp}rke2[7]: time="2026-11-22T18:31:29Z" level=fatal msg="{last}"',
+        f"{stamp}systemd[1]: rke2-server.service: Main process exited, code=exited,"
+        " status=1/FAILURE",
+    ]
+    unit = systemd_unit.Unit(
+        name="rke2-server.service",
+        active="activating",
+        sub="auto-restart",
+        result="exit-code",
+        status=1,
+    )
+    found = exit_cause.death(lines, unit)
+    assert found is not None
+    assert (found.cause, found.what) == (cause, what)
+    assert (before in found.line) is (cause == "network")
+
+
 @pytest.mark.parametrize(
     ("before", "cause", "what"),
     [
