@@ -138,6 +138,7 @@ def test_only_the_weekly_run_checks_links_to_other_places():
         "https://awx.example",
         "https://registry.example.com/v2/a/manifests/1",
         "https://hooks.slack.com/services/x",
+        "https://github.com/kubernetes-csi/external-snapshotter/client/config/crd",
     ],
 )
 def test_the_check_of_links_passes_over_placeholders(link):
