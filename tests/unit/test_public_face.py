@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.gate.stages import sanity
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TEMPLATES = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+LINK_CHECK = ROOT / ".github" / "lychee.toml"
 PLACEHOLDER = "kubemend.example/remediation"
 
 
@@ -96,6 +98,60 @@ def test_workflows_run_every_supported_ansible_core():
         text = (ROOT / page).read_text(encoding="utf-8")
         line = next(line for line in text.splitlines() if "ansible-core" in line and "2.21" in line)
         assert pins <= set(re.findall(r"\d[.]\d+", line)), page
+
+
+def unchecked(link: str) -> bool:
+    """Tell whether the check of links passes over a link."""
+    # Python 3.10 has no tomllib.
+    patterns = re.findall(r"^  '(.+)',$", LINK_CHECK.read_text(encoding="utf-8"), re.MULTILINE)
+    return any(re.search(pattern, link) for pattern in patterns)
+
+
+def test_only_the_weekly_run_checks_links_to_other_places():
+    jobs = load(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]
+    users = {
+        name: job
+        for name, job in jobs.items()
+        if any(step.get("uses", "").startswith("lycheeverse/") for step in job["steps"])
+    }
+    assert set(users) == {"links"}
+    assert users["links"]["if"] == "${{ github.event_name == 'schedule' }}"
+    words = shlex.split(users["links"]["steps"][-1]["with"]["args"])
+    assert words[words.index("--config") + 1] == LINK_CHECK.relative_to(ROOT).as_posix()
+    files = [word for word in words[words.index("--config") + 2 :] if "*" not in word]
+    assert files
+    assert all((ROOT / name).is_file() for name in files)
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://ADDRESS:6443/livez",
+        "https://address/livez",
+        "http://localhost/v1/config",
+        "http://alertmanager:9093",
+        "https://127.0.0.1:2379/health",
+        "https://192.0.2.10:6443",
+        "https://[::1]:6443/api",
+        "https://w.ns.svc:443/validate?timeout=10s",
+        "https://kubernetes.default.svc.cluster.local",
+        "https://awx.example",
+        "https://registry.example.com/v2/a/manifests/1",
+        "https://hooks.slack.com/services/x",
+        "https://github.com/kubernetes-csi/external-snapshotter/client/config/crd",
+    ],
+)
+def test_the_check_of_links_passes_over_placeholders(link):
+    assert unchecked(link)
+
+
+def test_the_check_of_links_checks_every_link_of_the_documents():
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")]
+    links = {
+        link for text in texts for link in re.findall(r"(?:\]\(|<)(https?://[^\s)>]+)[)>]", text)
+    }
+    assert len(links) > 100
+    assert [link for link in links if unchecked(link)] == []
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
