@@ -190,6 +190,16 @@ def test_a_row_is_whole(row: Row) -> None:
             assert group in row.pattern.groupindex, group
 
 
+LIMITED = [row for row in ROWS if row.since or row.until]
+
+
+@pytest.mark.parametrize("row", LIMITED, ids=[row.id for row in LIMITED])
+def test_a_cause_names_the_releases_that_it_is_about(row: Row) -> None:
+    """Where the release of a program is not known, its user compares it."""
+    words = re.findall(r"\d+(?:\.\d+)+", row.cause)
+    assert {row.since, row.until} - {""} <= set(words)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_a_pattern_repeats_within_bounds(row: Row) -> None:
     parsed = _parser.parse(row.pattern.pattern)

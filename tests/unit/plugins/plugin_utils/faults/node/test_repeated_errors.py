@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support import known_rows
+
 NOW = 1_800_000_000.0
 HEAD = "E1126 18:00:00.000001       1 x.go:1] "
 LEASE = HEAD + '"Failed to ensure lease exists, will retry" err="Unauthorized" interval="7s"'
@@ -237,6 +239,16 @@ def test_the_cause_of_a_known_message_is_told(world, code, host, component, line
     assert (said, finding.severity) == ("present", "warning")
     assert f"Known cause: {words}" in finding.summary
     assert "(see https://github.com/" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "host", "component"), [("KM529", "w1", "kubelet"), ("KM118", "m1", "kube-scheduler")]
+)
+def test_a_message_of_another_release_has_no_known_cause(world, monkeypatch, code, host, component):
+    give(world, host, component, f"{component}.service", SOCKET)
+    known_rows.of_a_later_release(monkeypatch)
+    known_rows.give_kubelet(world.documents["w1"], "v1.30.1")
+    assert verdict(world, code, host)[1] == []
 
 
 BRIDGE = HEAD + (
