@@ -177,6 +177,51 @@ def test_a_row_leaves_out_what_is_harmless_or_has_another_cause(
     assert found is None or found.id != name
 
 
+CERTIFICATE = "x509: certificate has expired or is not yet valid"
+BEFORE = f"{CERTIFICATE}: current time 2024-03-01T10:00:00Z is before 2024-03-01T11:00:00Z"
+AFTER = f"{CERTIFICATE}: current time 2024-03-01T10:00:00Z is after 2024-03-01T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "expired"),
+    [
+        (
+            "kube-apiserver",
+            "conversion webhook for a.example.com/v1, Kind=A failed: Post"
+            ' "https://w.ns.svc:443/convert?timeout=30s": {}',
+            "conversion-webhook-certificate-expired",
+        ),
+        (
+            "kube-apiserver",
+            'failed calling webhook "v.example.com": failed to call webhook: Post'
+            ' "https://w.ns.svc:443/validate?timeout=10s": {}',
+            "webhook-certificate-expired",
+        ),
+        (
+            "kube-apiserver",
+            'oidc authenticator: initializing plugin: Get "https://id.example.com/.well-known/'
+            'openid-configuration": {}',
+            "identity-provider-certificate",
+        ),
+        (
+            "konnectivity-agent",
+            '"cannot connect once" err="rpc error: code = Unavailable desc = connection error:'
+            ' desc = \\"transport: authentication handshake failed: tls: {}\\""',
+            "konnectivity-agent-certificate",
+        ),
+        ("kubelet", 'Get "https://192.0.2.1:6443/api/v1/nodes": {}', "certificate-expired-at"),
+    ],
+)
+def test_a_clock_that_is_behind_is_no_certificate_that_expired(
+    place: str, text: str, expired: str
+) -> None:
+    before = known_message.find((place,), text.format(BEFORE))
+    after = known_message.find((place,), text.format(AFTER))
+    assert before is not None
+    assert after is not None
+    assert (before.id, after.id) == ("clock-before-certificate", expired)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_a_row_is_whole(row: Row) -> None:
     assert row.source.startswith("https://")
