@@ -13,7 +13,8 @@ it.
     since     the first release of that program where it has this cause, empty for any
     until     the last such release
     cause     what is wrong and where; {group} stands for a group of the pattern
-    advice    what to do; {group} stands for a group of the pattern that is safe in a shell
+    advice    what to do; {group} stands for a group of the pattern that is safe in a shell,
+              [[id]] for an advice of known_advice.tsv, which several messages share
     source    the link that confirms it
 """
 
@@ -30,6 +31,7 @@ from ..evidence.document import one_line
 from . import message_table, release_number
 
 FOLDER = Path(__file__).with_name("known_messages")
+SHARED = Path(__file__).with_name("known_advice.tsv")
 COLUMNS = ("id", "places", "pattern", "since", "until", "cause", "advice", "source")
 LONGEST, VALUE = 2048, 160  # characters of a text that are read, and of a value that is shown
 CACHED = 4096
@@ -45,12 +47,16 @@ _WITHIN: Mapping[str, tuple[str, ...]] = {
 _QUOTES = re.compile(r'\\+(?=["\'])')
 _SPACES = re.compile(r"(?:\\+[nrt]|\s)+")
 _PLACE = re.compile(r"\{([a-z_]{1,20})\}")
+_SHARED = re.compile(r"\[\[([a-z0-9-]{1,60})\]\]")
 _SAFE = re.compile(r"[A-Za-z0-9@_./:+=,%][A-Za-z0-9@_./:+=,%-]{0,159}")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One message with its cause."""
+    """One message with its cause.
+
+    wording: the advice as the table has it, with the names of what messages share
+    """
 
     id: str
     places: frozenset[str]
@@ -60,6 +66,7 @@ class Row:
     cause: str
     advice: str
     source: str
+    wording: str = ""
 
     def has(self, release: str | None) -> bool:
         """Tell whether a release has the message for this cause; one that is not known may."""
@@ -102,6 +109,27 @@ def _ends(release: str) -> release_number.ReleaseNumber:
     return (major, minor, patch + 1, 0)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """An advice that several messages share, and what it is about."""
+
+    title: str
+    advice: str
+
+
+@functools.cache
+def shared() -> Mapping[str, Shared]:
+    """Return what messages share, by its name."""
+    lines = SHARED.read_text(encoding="utf-8").splitlines()[1:]
+    rows = (line.split("\t") for line in lines)
+    return {name: Shared(title, advice.rstrip(".")) for name, title, advice in rows}
+
+
+def with_shared(advice: str, values: Mapping[str, str]) -> str:
+    """Return an advice with these values of what it shares with others."""
+    return _SHARED.sub(lambda match: values[match.group(1)], advice)
+
+
 @functools.cache
 def files() -> Mapping[str, tuple[Row, ...]]:
     """Return the rows of each file, by its name without suffix."""
@@ -118,8 +146,9 @@ def _read(path: Path) -> Iterable[Row]:
             since,
             until,
             cause.rstrip("."),
-            advice.rstrip("."),
+            with_shared(advice.rstrip("."), {name: row.advice for name, row in shared().items()}),
             source,
+            advice.rstrip("."),
         )
 
 

@@ -245,6 +245,59 @@ def test_a_cause_names_the_releases_that_it_is_about(row: Row) -> None:
     assert {row.since, row.until} - {""} <= set(words)
 
 
+def test_the_page_has_each_row_once_and_leads_to_it_from_each_of_its_places() -> None:
+    text = page.page()
+    titles = re.findall(r"(?m)^#{2,3} (.+)$", text)
+    anchors = Counter(re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles)
+    assert [name for name, count in anchors.items() if count > 1] == []
+    lists = dict(re.findall(r"(?m)^- ([\w -]+): (.+)$", text))
+    for row in ROWS:
+        assert row.id in anchors
+        for place in row.places:
+            name = "any program" if place == known_message.ANY else place
+            assert f"[{row.id}](#{row.id})" in lists[name].split(", ")
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
+
+
+def test_the_page_gives_shared_advice_once() -> None:
+    text = page.page()
+    for name, passage in known_message.shared().items():
+        assert text.count(page._escaped(passage.advice[1:])) == 1
+        users = [row for row in ROWS if f"[[{name}]]" in row.wording]
+        assert text.count(f"[{passage.title}](#{name})") == len(users)
+    assert "[[" not in text.replace("\\[", "[")
+
+
+STOPS = [row for row in ROWS if re.search(r"manifest.{0,60} out of the folder", row.advice)]
+
+
+@pytest.mark.parametrize("row", STOPS, ids=[row.id for row in STOPS])
+def test_a_manifest_that_is_moved_away_is_put_back(row: Row) -> None:
+    """kube-apiserver follows its etcd."""
+    moved = row.advice.index("out of the folder")
+    back = row.advice.index("put its manifest back", moved)
+    assert row.advice[back:].startswith("put its manifest back, and that of kube-apiserver once")
+    assert "systemctl enable --now etcd" in row.advice[moved:]
+
+
+def test_shared_advice_is_whole_and_used_by_several() -> None:
+    used = Counter(name for row in ROWS for name in re.findall(r"\[\[(.*?)\]\]", row.wording))
+    assert set(used) == set(known_message.shared())
+    assert min(used.values()) > 1
+    for name, passage in known_message.shared().items():
+        assert name not in BY_ID
+        assert passage.title
+    for row in ROWS:
+        assert "[[" not in row.advice
+        values = {name: row.advice for name, row in known_message.shared().items()}
+        assert row.advice == known_message.with_shared(row.wording, values)
+
+
+def test_long_advice_of_several_messages_is_shared() -> None:
+    ends = Counter(row.wording[-200:] for row in ROWS if len(row.wording) > 300)
+    assert [end for end, count in ends.items() if count > 1] == []
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_a_pattern_repeats_within_bounds(row: Row) -> None:
     parsed = _parser.parse(row.pattern.pattern)
