@@ -398,6 +398,19 @@ def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:
     assert known_message.find(("etcd",), text) is not None
 
 
+IN_K3S = {
+    "k3s",
+    "kubelet",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "etcd",
+    "kube-proxy",
+    "network",
+    "cloud",
+}
+
+
 @pytest.mark.parametrize(
     ("place", "known"),
     [
@@ -406,12 +419,18 @@ def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:
         ("containerd", {"containerd"}),
         ("cloud-controller-manager", {"cloud"}),
         ("cloud", {"cloud"}),
+        ("crio", {"crio"}),
+        ("kube-proxy", {"kube-proxy"}),
+        ("k3s", IN_K3S),
+        ("rke2", IN_K3S | {"rke2"}),
+        ("k0s", IN_K3S | {"k0s"}),
+        ("kubelite", IN_K3S | {"kubelite"}),
     ],
 )
 def test_a_program_has_the_messages_of_those_within_it(
     rows: list[Row], place: str, known: set[str]
 ) -> None:
-    names = ("dockerd", "cri-dockerd", "containerd", "cloud", "crio")
+    names = {"dockerd", "cri-dockerd", "containerd", "crio", "rke2", "k0s", "kubelite", *IN_K3S}
     for name in names:
         pattern = re.compile(f"{name} fails")
         rows.append(_row(id=name, places=frozenset((name,)), pattern=pattern))
