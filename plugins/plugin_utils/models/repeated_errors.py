@@ -150,8 +150,10 @@ _OF_EACH_POD = re.compile(
 )
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
-# Known messages about webhooks and aggregated APIs.
-_OF_OTHER_SERVERS = re.compile(r"(?:conversion-)?webhook-|apiservice-|aggregated-api-")
+# Known messages about webhooks, aggregated APIs and kube-controller-manager.
+_OF_OTHER_SERVERS = re.compile(
+    r"(?:conversion-)?webhook-|apiservice-|aggregated-api-|root-certificate-not-published"
+)
 
 
 @dataclass(frozen=True)
@@ -322,8 +324,9 @@ def _read(
     answer = error_answer.read(entry.line, table)
     release = releases.version(row.component)
     cause = known_message.find((row.component, *places), entry.line, release)
+    is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
-    if answer is not None and not _OTHERS.search(entry.line):
+    if answer is not None and not is_of_workload and not _OTHERS.search(entry.line):
         is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
     return Repeated(row, entry, answer, is_obstacle, cause)
 
@@ -362,10 +365,13 @@ def _is_of_one_pod(entry: RepeatedError, answer: Answer) -> bool:
 def _is_own(entry: RepeatedError, cause: Known) -> bool:
     """Tell whether a known cause keeps a component from its work, and no other fault is about it.
 
-    The API tells of few pods (KM600), of webhooks (KM176) and of aggregated APIs (KM177).
+    The API tells of workloads (KM610), of few pods (KM600), of webhooks (KM176) and of aggregated
+    APIs (KM177).
     """
     is_of_few_pods = cause.is_of_pods and entry.pods > 0 and not _is_of_many(entry)
-    return not is_of_few_pods and _OF_OTHER_SERVERS.match(cause.id) is None
+    if cause.is_of_workload or is_of_few_pods:
+        return False
+    return _OF_OTHER_SERVERS.match(cause.id) is None
 
 
 def _is_of_many(entry: RepeatedError) -> bool:
@@ -383,7 +389,9 @@ def _unclear(candidates: list[Repeated], read_at: float) -> Iterator[Repeated]:
 
 
 def _is_of_object(item: Repeated) -> bool:
-    """Tell whether a line without a known meaning is about an object of users."""
+    """Tell whether a line without a known answer is about an object of users."""
+    if item.known is not None and item.known.is_of_workload:
+        return True
     if item.entry.pods > 0 or _OF_CONTAINER.search(item.entry.line):
         return True
     work = _OWN.get(item.row.component)

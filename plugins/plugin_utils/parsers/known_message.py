@@ -37,6 +37,20 @@ LONGEST, VALUE = 2048, 160  # characters of a text that are read, and of a value
 CACHED = 4096
 ANY, EVENT, KERNEL = "any", "event", "kernel"
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
+# What a workload, a volume or an object of its own brings about, and no node corrects.
+OF_WORKLOADS = frozenset(
+    (
+        "fs-group-refused",
+        "image-schema-1",
+        "image-short-name",
+        "layer-missing-in-registry",
+        "not-a-directory-mount",
+        "sriov-without-device",
+        "sub-path-of-changed-object",
+        "subpath-on-changed-file",
+        "sysctl-of-pod-unknown",
+    )
+)
 # Programs that log what others within them say.
 _EMBEDDED = (*message_table.EMBEDDED["k3s"], "k3s", "kube-proxy", "network", "cloud")
 _WITHIN: Mapping[str, tuple[str, ...]] = {
@@ -88,6 +102,11 @@ class Known:
     cause: str
     advice: str
     is_of_pods: bool = False
+
+    @property
+    def is_of_workload(self) -> bool:
+        """Tell whether it says nothing of the node on which it is said."""
+        return self.id in OF_WORKLOADS
 
     @property
     def clause(self) -> str:
@@ -172,11 +191,21 @@ def find(places: Iterable[str], text: str, release: str | None = None) -> Known 
     return _find(frozenset(places), plain(text), release)
 
 
-def first(places: Iterable[str], texts: Iterable[str], release: str | None = None) -> Known | None:
-    """Return the cause of the first of these texts that is known, or None."""
+def first(
+    places: Iterable[str],
+    texts: Iterable[str],
+    release: str | None = None,
+    *,
+    is_of_program: bool = False,
+) -> Known | None:
+    """Return the cause of the first of these texts that is known, or None.
+
+    is_of_program: whether the texts are to tell what is wrong with the program that says them
+    """
     names = frozenset(places)
     rows = (find(names, text, release) for text in texts if text)
-    return next((row for row in rows if row is not None), None)
+    known = (row for row in rows if row is not None)
+    return next((row for row in known if not (is_of_program and row.is_of_workload)), None)
 
 
 def plain(text: str) -> str:

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of known messages, as if all of its rows were of a release to come."""
+"""Rows of the table of known messages, as tests need them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import known_message
+from tests.docs import known_messages as page
 
 
 def of_a_later_release(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +31,9 @@ def give_kubelet(document: dict[str, Any], version: str | None) -> None:
     said = version and f"Kubernetes {version}"
     record = {"status": "ok", "truncated": False, "data": {"kubelet_version": said}}
     document["collectors"]["pinning"] = record
+
+
+def of_workloads() -> list[tuple[str, str, str]]:
+    """Return the messages about what workloads themselves bring about: id, place and an example."""
+    lines = (line for name in known_message.files() for line in page.examples(name))
+    return [line for line in lines if line[0] in known_message.OF_WORKLOADS]

@@ -251,6 +251,28 @@ def test_a_message_of_another_release_has_no_known_cause(world, monkeypatch, cod
     assert verdict(world, code, host)[1] == []
 
 
+OF_WORKLOADS = known_rows.of_workloads()
+
+
+@pytest.mark.parametrize("pods", [0, 1, 9])
+@pytest.mark.parametrize("component", ["kubelet", "containerd", "crio"])
+@pytest.mark.parametrize(
+    ("name", "place", "text"), OF_WORKLOADS, ids=[line[0] for line in OF_WORKLOADS]
+)
+def test_what_workloads_themselves_bring_about_accuses_no_node(
+    world, name, place, text, component, pods
+):
+    give(world, "w1", component, f"{component}.service", entries=[entry(HEAD + text, pods=pods)])
+    assert verdict(world, "KM529", "w1") == ("clear", [])
+
+
+@pytest.mark.parametrize("pods", [0, 1, 9])
+def test_an_object_that_another_program_has_to_make_accuses_no_kubelet(world, pods):
+    line = HEAD + 'MountVolume.SetUp failed: configmap "kube-root-ca.crt" not found'
+    give(world, "w1", "kubelet", "kubelet.service", entries=[entry(line, pods=pods)])
+    assert verdict(world, "KM529", "w1") == ("clear", [])
+
+
 BRIDGE = HEAD + (
     '"Error syncing pod, skipping" err="failed to \\"CreatePodSandbox\\" for \\"a\\" with'
     " CreatePodSandboxError: plugin type=flannel failed (add): failed to set bridge addr:"
