@@ -204,8 +204,8 @@ def first(
     """
     names = frozenset(places)
     rows = (find(names, text, release) for text in texts if text)
-    known = (row for row in rows if row is not None)
-    return next((row for row in known if not (is_of_program and row.is_of_workload)), None)
+    causes = (row for row in rows if row is not None)
+    return next((row for row in causes if not (is_of_program and row.is_of_workload)), None)
 
 
 def plain(text: str) -> str:

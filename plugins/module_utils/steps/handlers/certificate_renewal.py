@@ -324,12 +324,15 @@ def _misfit(name, scene, fresh):
         )
     if now.issuer != signer.subject:
         return "has another authority than the one of this node"
-    is_now = now.begins <= time.time() < now.ends
     if now.serial == was.serial:
         return "is the former one"
-    if not is_now or now.ends > signer.ends:
-        return "has dates that do not fit"
-    return None
+    return None if _is_in_time(now, signer) else "has dates that do not fit"
+
+
+def _is_in_time(certificate, signer):
+    """Return whether a certificate is valid now, and not longer than its authority."""
+    is_now = certificate.begins <= time.time() < certificate.ends
+    return is_now and certificate.ends <= signer.ends
 
 
 def _ended(written, error):
