@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ FINDINGS = {
     **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
     "kubeadm": (),  # what it says to its operator
 }
+# Findings about a program itself, which no workload keeps from its work.
+OF_PROGRAMS = frozenset(("KM502", "KM508", "KM529"))
 OF_PODS = ("KM550", "KM560", "KM561")
 HEAD = """\
 # Known messages
@@ -95,6 +98,7 @@ def _contents(rows: list) -> Iterator[str]:
         yield f"- {name}: {links}"
 
 
+@functools.cache
 def load():
     """Return the module of the table, under the collection's name."""
     sys.path.insert(0, str(venvs.collections()))
@@ -134,6 +138,8 @@ def _places(row) -> str:
     if "any" in row.places:
         return "Said by any program"
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
+    if row.id in load().OF_WORKLOADS:
+        codes -= OF_PROGRAMS
     found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
     told = f"Said by {', '.join(sorted(row.places))}"
     return f"{told}; quoted by {found}" if found else told

@@ -259,6 +259,14 @@ def test_the_page_has_each_row_once_and_leads_to_it_from_each_of_its_places() ->
     assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
 
 
+def test_the_page_names_no_finding_about_a_program_for_what_a_workload_brings_about() -> None:
+    for part in page.page().split("\n### ")[1:]:
+        name = part.partition("\n")[0]
+        if name in known_message.OF_WORKLOADS:
+            assert "[KM610](faults/KM610.md)" in part
+            assert not [code for code in page.OF_PROGRAMS if code in part]
+
+
 def test_the_page_gives_shared_advice_once() -> None:
     text = page.page()
     for name, passage in known_message.shared().items():
