@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,8 @@ FINDINGS = {
     **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
     "kubeadm": (),  # what it says to its operator
 }
+# Findings about a program itself, which no workload keeps from its work.
+OF_PROGRAMS = frozenset(("KM502", "KM508", "KM529"))
 OF_PODS = ("KM550", "KM560", "KM561")
 HEAD = """\
 # Known messages
@@ -41,6 +44,15 @@ Where a finding quotes one of these messages of other programs, it says the caus
 Search this page for a part of a message. Names, addresses and versions in your message may be
 others. A cause is here only if a public thread or the source of the program confirms it; the link
 leads there. Words in `CAPITALS` stand for what your message names, or for what you fill in.
+"""
+CONTENTS = """\
+## By who says it
+
+A message of one program can be in the log of another one: those of the kubelet are in that of k3s,
+and those of a runtime in events of pods.
+"""
+SHARED = """\
+## Advice that several messages share
 """
 
 
@@ -55,14 +67,38 @@ def examples(name: str) -> Iterator[tuple[str, str, str]]:
 
 def page() -> str:
     known_message = load()
-    parts = [HEAD]
-    for name, rows in known_message.files().items():
+    files = known_message.files()
+    parts = [HEAD, CONTENTS, *_contents([row for rows in files.values() for row in rows]), ""]
+    shared = known_message.shared()
+    for name, rows in files.items():
         lines = {row: (place, text) for row, place, text in examples(name)}
         parts.append(f"## {name}\n")
-        parts += [_entry(row, *lines.get(row.id, ("", ""))) for row in rows]
+        for row in rows:
+            advice = _linked(_escaped(_capitals(row, row.wording)), shared)
+            parts.append(_entry(row, advice, *lines.get(row.id, ("", ""))))
+    parts.append(SHARED)
+    for name, row in shared.items():
+        advice = _escaped(row.advice[:1].upper() + row.advice[1:])
+        parts.append(f"### {name}\n\n{advice}.\n")
     return "\n".join(parts)
 
 
+def _linked(advice: str, shared) -> str:
+    """Return an escaped advice with links to what it shares with others."""
+    for name, row in shared.items():
+        advice = advice.replace(_escaped(f"[[{name}]]"), f"[{row.title}](#{name})")
+    return advice
+
+
+def _contents(rows: list) -> Iterator[str]:
+    """Yield for each place the messages that are said there, with links to their headings."""
+    for place in sorted({place for row in rows for place in row.places}):
+        name = "any program" if place == "any" else place
+        links = ", ".join(f"[{row.id}](#{row.id})" for row in rows if place in row.places)
+        yield f"- {name}: {links}"
+
+
+@functools.cache
 def load():
     """Return the module of the table, under the collection's name."""
     sys.path.insert(0, str(venvs.collections()))
@@ -71,14 +107,16 @@ def load():
     return known_message
 
 
-def _entry(row, place: str, text: str) -> str:
-    groups = {name: name.upper() for name in row.pattern.groupindex}
-    cause, advice = (_filled(words, groups) for words in (row.cause, row.advice))
+def _entry(row, advice: str, place: str, text: str) -> str:
     return (
-        f"### {row.id}\n\n```text\n{text}\n```\n\n{_escaped(cause)}.\n\n"
-        f"What to do: {_escaped(advice)}.\n\n{_places(row)}.{_releases(row)}"
+        f"### {row.id}\n\n```text\n{text}\n```\n\n{_escaped(_capitals(row, row.cause))}.\n\n"
+        f"What to do: {advice}.\n\n{_places(row)}.{_releases(row)}"
         f" [Source]({row.source}).\n"
     )
+
+
+def _capitals(row, words: str) -> str:
+    return _filled(words, {name: name.upper() for name in row.pattern.groupindex})
 
 
 def _filled(words: str, groups: dict[str, str]) -> str:
@@ -100,6 +138,8 @@ def _places(row) -> str:
     if "any" in row.places:
         return "Said by any program"
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
+    if row.id in load().OF_WORKLOADS:
+        codes -= OF_PROGRAMS
     found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
     told = f"Said by {', '.join(sorted(row.places))}"
     return f"{told}; quoted by {found}" if found else told

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 
 from tests.lab.cluster import host, images, paths, vm, vm_image
 from tests.lab.cluster.bringup import LAYOUTS
-from tests.lab.cluster.clusters import Cluster
+from tests.lab.cluster.clusters import Cluster, remove_leftovers
 
 
 def _versioned(parser, required: bool) -> None:
@@ -32,6 +33,7 @@ def _arguments(argv):
     up.add_argument("--prefix", default="", help="before the names of its nodes")
     _versioned(commands.add_parser("status"), False)
     _versioned(commands.add_parser("down"), False)
+    commands.add_parser("clean", help="remove what killed runs left")
     broken = commands.add_parser("break", help="break a cluster by an incident")
     broken.add_argument("--incident", required=True)
     broken.add_argument("--host", help="the node to break; each incident has its default")
@@ -78,6 +80,15 @@ def _status(args) -> int:
     return 0 if all(one["healthy"] for one in chosen) else 1
 
 
+def _clean(_args) -> int:
+    if host.unavailable_reason() is None and shutil.which("podman"):
+        remove_leftovers()
+    return 0
+
+
+COMMANDS = {"status": _status, "down": _down, "clean": _clean}
+
+
 def main(argv=None) -> int:
     args = _arguments(argv)
     if args.command == "up":
@@ -92,8 +103,8 @@ def main(argv=None) -> int:
             vms=args.vms,
         ).up()
         return 0
-    if args.command in ("status", "down"):
-        return {"status": _status, "down": _down}[args.command](args)
+    if args.command in COMMANDS:
+        return COMMANDS[args.command](args)
     if args.command == "check":
         reason = host.unavailable_reason()
         print(reason or "the lab can run here")

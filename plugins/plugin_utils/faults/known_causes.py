@@ -14,7 +14,12 @@ from .base import Detection
 
 
 def explained(
-    hit: Detection, places: Iterable[str], texts: Iterable[str], release: str | None = None
+    hit: Detection,
+    places: Iterable[str],
+    texts: Iterable[str],
+    release: str | None = None,
+    *,
+    is_of_program: bool = False,
 ) -> Detection:
     """Return a hit with the known cause of what it quotes, and what to do about that.
 
@@ -23,8 +28,10 @@ def explained(
     places: who says it (known_message)
     texts: what it quotes, what tells most first
     release: that of the program that says it, None where it is not known
+    is_of_program: whether the hit is about that program, which no workload keeps from its work
     """
-    return with_cause(hit, known_message.first(places, texts, release))
+    row = known_message.first(places, texts, release, is_of_program=is_of_program)
+    return with_cause(hit, row)
 
 
 def with_cause(hit: Detection, row: Known | None) -> Detection:

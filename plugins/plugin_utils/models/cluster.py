@@ -245,6 +245,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
     journal = contract.answer(document, Journal)
     names = {document["host"], document.get("node"), document.get("address"), system.hostname}
     names.update(system.addresses or ())
+    plane, own_machine = control_plane.extract(document), machine.extract(document)
+    own_releases = releases.extract(document, own_machine, plane)
     started = None
     if kubelet.process is not None:
         started = moment(kubelet.process.started_at)
@@ -260,7 +262,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
             name: record.get("status", "error")
             for name, record in document.get("collectors", {}).items()
         },
-        control_plane.extract(document),
+        plane,
         contract.answer(document, Etcd),
         installer.paths,
         contract.optional_answer(document, Devices),
@@ -276,15 +278,15 @@ def host_of(document: Mapping[str, Any]) -> Host:
         _errors(document),
         installer.traces,
         kubelet.unit is not None,
-        node_error=repeated_errors.of_node(document),
-        runtime_obstacle=repeated_errors.of_runtime(document),
+        node_error=repeated_errors.of_node(document, own_releases),
+        runtime_obstacle=repeated_errors.of_runtime(document, own_releases),
         image_removed=_image_removed(document),
-        machine=machine.extract(document),
+        machine=own_machine,
         registration=registration.extract(document),
         api_servers=contract.optional_answer(document, ApiServerAnswers),
         runtime_answers=_runtime_answers(document),
         etcd_damage=etcd_damage.extract(document),
-        releases=releases.extract(document),
+        releases=own_releases,
         certificates=_certificates(document),
         network=model_network.extract(document),
         kubelet_serving=certificates.kubelet_serving(document),

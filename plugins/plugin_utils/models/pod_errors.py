@@ -104,5 +104,5 @@ def _worst(row: RunningPod, clock: float) -> Repeated | None:
         component = row.container
     errors = ComponentErrors(component, row.path, since=row.since, entries=row.entries)
     names = PodError(row.namespace, row.pod, row.container, row.path)
-    going = repeated_errors.current(errors, clock, pod_roles.places(names))
+    going = repeated_errors.current(errors, clock, places=pod_roles.places(names))
     return max(going, key=repeated_errors.weight, default=None)

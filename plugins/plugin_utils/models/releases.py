@@ -16,7 +16,10 @@ from ..evidence.answers.node.cri import Cri
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.swap import Swap
 from ..evidence.document import one_line
+from ..parsers import message_table
+from .control_plane import ControlPlane
 from .kubelet import config as kubelet_config
+from .machine import Machine
 
 KUBEADM_FLAGS = "kubeadm-flags.env"
 RUNTIME_TYPE, MAX_SHIMS = "runtime_type", 5
@@ -45,7 +48,12 @@ class Releases:
         return dict(self.programs).get(program)
 
 
-def extract(document: Mapping[str, Any]) -> Releases:
+UNKNOWN = Releases()
+
+
+def extract(
+    document: Mapping[str, Any], machine: Machine | None = None, plane: ControlPlane | None = None
+) -> Releases:
     """Return what one node's evidence says of releases."""
     state = contract.answer(document, pinning.Pinning)
     kubelet = contract.answer(document, Kubelet)
@@ -54,6 +62,8 @@ def extract(document: Mapping[str, Any]) -> Releases:
     versions = {"runc": state.runc or "", "systemd": str(systemd or "")}
     if util_linux:
         versions["util-linux"] = util_linux.group(1)
+    versions.update(_of_kubelet(kubelet, machine or Machine()))
+    versions.update(_of_components(plane or ControlPlane()))
     programs = tuple((name, one_line(text, 100)) for name, text in versions.items() if text)
     return Releases(
         programs,
@@ -61,6 +71,29 @@ def extract(document: Mapping[str, Any]) -> Releases:
         _without_flags(kubelet),
         tuple(_shims(contract.answer(document, Cri)))[:MAX_SHIMS],
     )
+
+
+def _of_kubelet(kubelet: Kubelet, machine: Machine) -> dict[str, str]:
+    """Return the release of a kubelet that runs, or would start, and of what is one with it."""
+    if machine.version is None or machine.is_replaced:
+        return {}
+    names = ["kubelet"]
+    if kubelet.distribution is not None:
+        names.append(kubelet.distribution.program)
+        names += message_table.EMBEDDED.get(kubelet.distribution.program, ())
+    # k3s has a release of etcd within it
+    return {name: machine.version for name in names if name != "etcd"}
+
+
+def _of_components(plane: ControlPlane) -> dict[str, str]:
+    """Return the releases of what runs the control plane: of processes, else of their images."""
+    versions = {
+        use.component: use.tag for use in plane.files if use.usual and use.version and use.tag
+    }
+    versions.update(
+        {row.component: row.release for row in plane.processes if row.ours and row.release}
+    )
+    return versions
 
 
 def _shims(cri: Cri) -> Iterator[tuple[str, int | None, str]]:

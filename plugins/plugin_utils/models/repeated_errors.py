@@ -27,6 +27,7 @@ from ..parsers import component_log, error_answer, known_message
 from ..parsers.error_answer import Answer
 from ..parsers.known_message import Known
 from .moments import moment
+from .releases import UNKNOWN, Releases
 
 CONTROL_PLANE = (
     "kube-scheduler",
@@ -149,8 +150,10 @@ _OF_EACH_POD = re.compile(
 )
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
-# Known messages about webhooks and aggregated APIs.
-_OF_OTHER_SERVERS = re.compile(r"(?:conversion-)?webhook-|apiservice-|aggregated-api-")
+# Known messages about webhooks, aggregated APIs and kube-controller-manager.
+_OF_OTHER_SERVERS = re.compile(
+    r"(?:conversion-)?webhook-|apiservice-|aggregated-api-|root-certificate-not-published"
+)
 
 
 @dataclass(frozen=True)
@@ -185,9 +188,9 @@ def rows(document: Mapping[str, Any]) -> tuple[float, tuple[ComponentErrors, ...
     return answer.read_at or 0.0, answer.components
 
 
-def worst(row: ComponentErrors, read_at: float) -> Repeated | None:
+def worst(row: ComponentErrors, read_at: float, releases: Releases = UNKNOWN) -> Repeated | None:
     """Return the error of a component that a finding is about, or None."""
-    candidates = current(row, read_at)
+    candidates = current(row, read_at, releases)
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
         return max(obstacles, key=weight)
@@ -208,12 +211,12 @@ class NodeError:
     kind: str = ""
 
 
-def of_node(document: Mapping[str, Any]) -> NodeError | None:
+def of_node(document: Mapping[str, Any], releases: Releases = UNKNOWN) -> NodeError | None:
     """Return the error about its own Node that a kubelet repeats most, or None."""
     read_at, components = rows(document)
     row = next((row for row in components if row.component == "kubelet"), ComponentErrors())
     entries = [entry for entry in row.entries if _is_of_node(entry, read_at)]
-    error = max((_read(row, entry) for entry in entries), key=weight, default=None)
+    error = max((_read(row, entry, releases) for entry in entries), key=weight, default=None)
     if error is None:
         return None
     if error.known is not None:
@@ -234,11 +237,11 @@ class RuntimeObstacle:
     advice: str
 
 
-def of_runtime(document: Mapping[str, Any]) -> RuntimeObstacle | None:
+def of_runtime(document: Mapping[str, Any], releases: Releases = UNKNOWN) -> RuntimeObstacle | None:
     """Return the error that keeps a container runtime from its work, or None."""
     read_at, components = rows(document)
     for row in components:
-        error = worst(row, read_at) if row.component in RUNTIMES else None
+        error = worst(row, read_at, releases) if row.component in RUNTIMES else None
         if error is not None and error.is_obstacle and error.answer is not None:
             answer = error.answer
             return RuntimeObstacle(row.component, one_line(answer.clause, 300), answer.advice)
@@ -256,13 +259,18 @@ def _is_of_node(entry: RepeatedError, read_at: float) -> bool:
     return _goes_on(entry, read_at, MINUTES, COUNT) and bool(_OF_NODE.search(entry.line))
 
 
-def current(row: ComponentErrors, read_at: float, places: Iterable[str] = ()) -> list[Repeated]:
+def current(
+    row: ComponentErrors,
+    read_at: float,
+    releases: Releases = UNKNOWN,
+    places: Iterable[str] = (),
+) -> list[Repeated]:
     """Return the errors of a component that go on.
 
     places: who says it, where that is more than the component (known_message)
     """
     entries = [entry for entry in row.entries if _goes_on(entry, read_at, MINUTES, COUNT)]
-    return [_read(row, entry, places) for entry in entries]
+    return [_read(row, entry, releases, places) for entry in entries]
 
 
 def weight(item: Repeated) -> tuple[bool, bool, int]:
@@ -303,15 +311,22 @@ def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> 
     return read_at - entry.last <= min(LAST_SECONDS, max(QUIET_SECONDS, INTERVALS * interval))
 
 
-def _read(row: ComponentErrors, entry: RepeatedError, places: Iterable[str] = ()) -> Repeated:
+def _read(
+    row: ComponentErrors,
+    entry: RepeatedError,
+    releases: Releases,
+    places: Iterable[str] = (),
+) -> Repeated:
     entry = replace(entry, line=entry.line[:LONGEST])
     table = "containerd"
     if row.component not in RUNTIMES:
         table = row.component
     answer = error_answer.read(entry.line, table)
-    cause = known_message.find((row.component, *places), entry.line)
+    release = releases.version(row.component)
+    cause = known_message.find((row.component, *places), entry.line, release)
+    is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
-    if answer is not None and not _OTHERS.search(entry.line):
+    if answer is not None and not is_of_workload and not _OTHERS.search(entry.line):
         is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
     return Repeated(row, entry, answer, is_obstacle, cause)
 
@@ -350,10 +365,13 @@ def _is_of_one_pod(entry: RepeatedError, answer: Answer) -> bool:
 def _is_own(entry: RepeatedError, cause: Known) -> bool:
     """Tell whether a known cause keeps a component from its work, and no other fault is about it.
 
-    The API tells of few pods (KM600), of webhooks (KM176) and of aggregated APIs (KM177).
+    The API tells of workloads (KM610), of few pods (KM600), of webhooks (KM176) and of aggregated
+    APIs (KM177).
     """
     is_of_few_pods = cause.is_of_pods and entry.pods > 0 and not _is_of_many(entry)
-    return not is_of_few_pods and _OF_OTHER_SERVERS.match(cause.id) is None
+    if cause.is_of_workload or is_of_few_pods:
+        return False
+    return _OF_OTHER_SERVERS.match(cause.id) is None
 
 
 def _is_of_many(entry: RepeatedError) -> bool:
@@ -371,7 +389,9 @@ def _unclear(candidates: list[Repeated], read_at: float) -> Iterator[Repeated]:
 
 
 def _is_of_object(item: Repeated) -> bool:
-    """Tell whether a line without a known meaning is about an object of users."""
+    """Tell whether a line without a known answer is about an object of users."""
+    if item.known is not None and item.known.is_of_workload:
+        return True
     if item.entry.pods > 0 or _OF_CONTAINER.search(item.entry.line):
         return True
     work = _OWN.get(item.row.component)

@@ -13,7 +13,8 @@ it.
     since     the first release of that program where it has this cause, empty for any
     until     the last such release
     cause     what is wrong and where; {group} stands for a group of the pattern
-    advice    what to do; {group} stands for a group of the pattern that is safe in a shell
+    advice    what to do; {group} stands for a group of the pattern that is safe in a shell,
+              [[id]] for an advice of known_advice.tsv, which several messages share
     source    the link that confirms it
 """
 
@@ -30,11 +31,26 @@ from ..evidence.document import one_line
 from . import message_table, release_number
 
 FOLDER = Path(__file__).with_name("known_messages")
+SHARED = Path(__file__).with_name("known_advice.tsv")
 COLUMNS = ("id", "places", "pattern", "since", "until", "cause", "advice", "source")
 LONGEST, VALUE = 2048, 160  # characters of a text that are read, and of a value that is shown
 CACHED = 4096
 ANY, EVENT, KERNEL = "any", "event", "kernel"
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
+# What a workload, a volume or an object of its own brings about, and no node corrects.
+OF_WORKLOADS = frozenset(
+    (
+        "fs-group-refused",
+        "image-schema-1",
+        "image-short-name",
+        "layer-missing-in-registry",
+        "not-a-directory-mount",
+        "sriov-without-device",
+        "sub-path-of-changed-object",
+        "subpath-on-changed-file",
+        "sysctl-of-pod-unknown",
+    )
+)
 # Programs that log what others within them say.
 _EMBEDDED = (*message_table.EMBEDDED["k3s"], "k3s", "kube-proxy", "network", "cloud")
 _WITHIN: Mapping[str, tuple[str, ...]] = {
@@ -45,12 +61,16 @@ _WITHIN: Mapping[str, tuple[str, ...]] = {
 _QUOTES = re.compile(r'\\+(?=["\'])')
 _SPACES = re.compile(r"(?:\\+[nrt]|\s)+")
 _PLACE = re.compile(r"\{([a-z_]{1,20})\}")
+_SHARED = re.compile(r"\[\[([a-z0-9-]{1,60})\]\]")
 _SAFE = re.compile(r"[A-Za-z0-9@_./:+=,%][A-Za-z0-9@_./:+=,%-]{0,159}")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One message with its cause."""
+    """One message with its cause.
+
+    wording: the advice as the table has it, with the names of what messages share
+    """
 
     id: str
     places: frozenset[str]
@@ -60,6 +80,7 @@ class Row:
     cause: str
     advice: str
     source: str
+    wording: str = ""
 
     def has(self, release: str | None) -> bool:
         """Tell whether a release has the message for this cause; one that is not known may."""
@@ -83,6 +104,11 @@ class Known:
     is_of_pods: bool = False
 
     @property
+    def is_of_workload(self) -> bool:
+        """Tell whether it says nothing of the node on which it is said."""
+        return self.id in OF_WORKLOADS
+
+    @property
     def clause(self) -> str:
         """Return the cause as it stands within a sentence."""
         if self.cause[1:2].islower():
@@ -102,6 +128,27 @@ def _ends(release: str) -> release_number.ReleaseNumber:
     return (major, minor, patch + 1, 0)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """An advice that several messages share, and what it is about."""
+
+    title: str
+    advice: str
+
+
+@functools.cache
+def shared() -> Mapping[str, Shared]:
+    """Return what messages share, by its name."""
+    lines = SHARED.read_text(encoding="utf-8").splitlines()[1:]
+    rows = (line.split("\t") for line in lines)
+    return {name: Shared(title, advice.rstrip(".")) for name, title, advice in rows}
+
+
+def with_shared(advice: str, values: Mapping[str, str]) -> str:
+    """Return an advice with these values of what it shares with others."""
+    return _SHARED.sub(lambda match: values[match.group(1)], advice)
+
+
 @functools.cache
 def files() -> Mapping[str, tuple[Row, ...]]:
     """Return the rows of each file, by its name without suffix."""
@@ -118,8 +165,9 @@ def _read(path: Path) -> Iterable[Row]:
             since,
             until,
             cause.rstrip("."),
-            advice.rstrip("."),
+            with_shared(advice.rstrip("."), {name: row.advice for name, row in shared().items()}),
             source,
+            advice.rstrip("."),
         )
 
 
@@ -143,11 +191,21 @@ def find(places: Iterable[str], text: str, release: str | None = None) -> Known 
     return _find(frozenset(places), plain(text), release)
 
 
-def first(places: Iterable[str], texts: Iterable[str], release: str | None = None) -> Known | None:
-    """Return the cause of the first of these texts that is known, or None."""
+def first(
+    places: Iterable[str],
+    texts: Iterable[str],
+    release: str | None = None,
+    *,
+    is_of_program: bool = False,
+) -> Known | None:
+    """Return the cause of the first of these texts that is known, or None.
+
+    is_of_program: whether the texts are to tell what is wrong with the program that says them
+    """
     names = frozenset(places)
     rows = (find(names, text, release) for text in texts if text)
-    return next((row for row in rows if row is not None), None)
+    causes = (row for row in rows if row is not None)
+    return next((row for row in causes if not (is_of_program and row.is_of_workload)), None)
 
 
 def plain(text: str) -> str:

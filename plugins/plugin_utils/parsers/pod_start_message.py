@@ -134,17 +134,6 @@ class Trouble:
     cure: str
 
 
-# Known messages about what stands in a workload's own template, and no node corrects.
-OF_WORKLOADS = frozenset(
-    (
-        "image-schema-1",
-        "image-short-name",
-        "not-a-directory-mount",
-        "sriov-without-device",
-        "sub-path-of-changed-object",
-        "sysctl-of-pod-unknown",
-    )
-)
 # A workload names the interface, and a node may have lost it.
 OF_ATTACHMENT = f"{KNOWN} cni-master-interface-missing"
 
@@ -567,7 +556,7 @@ def _known(message: str, cause: Trouble | None) -> Trouble | None:
     if row is None:
         return cause
     trouble_of_row = Trouble(f"{KNOWN} {row.id}", NODE, row.clause, row.advice)
-    if row.id in OF_WORKLOADS:
+    if row.is_of_workload:
         return replace(trouble_of_row, whose=WORKLOAD)
     is_of_attachment = trouble_of_row.kind == OF_ATTACHMENT
     if cause is None or cause.whose == WORKLOAD or is_of_attachment:

@@ -139,4 +139,6 @@ def lab(context: Context) -> counts.Counts:
         extra["KUBEMEND_CASES"] = os.environ["CASES"]
     if context.resumed:
         extra["KUBEMEND_RESUMED"] = "1"
+    # A gate that was killed left its nodes, and what they hold fills the disk.
+    context.run([sys.executable, "-m", "tests.lab", "clean"], timeout=900)
     return pytest(context, "tests/lab", timeout=12 * HOUR if context.full else 4200, **extra)

@@ -27,7 +27,7 @@ from tests.lab.cluster import (
 )
 from tests.lab.cluster.host import ensure_host, note, run, version_unavailable_reason
 from tests.lab.cluster.node import Node
-from tests.lab.cluster.store import locked
+from tests.lab.cluster.store import is_held, locked
 from tests.lab.cluster.vm import Machine
 from tests.lab.support.change import Changes
 
@@ -65,6 +65,7 @@ class Cluster(Changes):
         self.folder = paths.STATE / self.name
         self.labels = labels or {}  # of all its first nodes
         self.vms = vms  # workers with a kernel of their own
+        self.temporary = False  # of one test, which removes it
         self.nodes, self.state, self._locks = [], {}, 0
         self._load()
 
@@ -100,6 +101,10 @@ class Cluster(Changes):
     @property
     def key(self) -> Path:
         return self.folder / "id_ed25519"
+
+    @property
+    def lock(self) -> Path:
+        return paths.STATE / f"{self.name}.lock"
 
     @property
     def inventory(self) -> Path:
@@ -138,7 +143,7 @@ class Cluster(Changes):
         if self._locks:
             yield
             return
-        with locked(paths.STATE / f"{self.name}.lock", f"another run on the cluster {self.name}"):
+        with locked(self.lock, f"another run on the cluster {self.name}"):
             self._locks += 1
             try:
                 yield
@@ -248,6 +253,7 @@ class Cluster(Changes):
         reason = version_unavailable_reason(self.k8s)
         if reason:
             raise SystemExit(f"lab: {reason}")
+        remove_leftovers()
         image = images.node_image(self.k8s)
         with self.locked():
             kernel.raise_limits()
@@ -256,6 +262,7 @@ class Cluster(Changes):
                 self._build_once_more(image)
             self.scale_vms(self.vms)
             self.state["vms"] = self.vms
+            self.state["temporary"] = self.temporary
             self.save()
         return self
 
@@ -308,8 +315,6 @@ class Cluster(Changes):
     def _build(self, image: str) -> None:
         started = time.monotonic()
         self.down()
-        podman.remove_orphans()
-        vm.remove_orphans()
         kernel.raise_limits()
         self.folder.mkdir(parents=True)
         self.folder.chmod(0o700)
@@ -324,6 +329,7 @@ class Cluster(Changes):
             "masters": self.masters,
             "workers": self.workers,
             "timers": self.timers,
+            "temporary": self.temporary,
             "subnet": subnet,
             "pause": images.pause_image(self.k8s),
             "endpoint": str(ipaddress.ip_network(subnet)[11]),
@@ -354,3 +360,14 @@ class Cluster(Changes):
             shutil.rmtree(self.folder, ignore_errors=True)
             self.state, self.nodes = {}, []
             kernel.restore_if_last()
+
+
+def remove_leftovers() -> None:
+    """Remove what killed runs left here: nodes, volumes, and the clusters of single tests."""
+    podman.remove_orphans()
+    vm.remove_orphans()
+    for name in Cluster.known():
+        cluster = Cluster.find(name, name)
+        if cluster.state.get("temporary") and not is_held(cluster.lock):
+            note(f"removing {name}, which a killed run left")
+            cluster.down()

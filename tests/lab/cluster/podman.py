@@ -6,6 +6,8 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import json
+import re
+import secrets
 import shlex
 import subprocess
 import time
@@ -42,6 +44,12 @@ SYSTEMD_FLAGS = (
 )
 # overlay on overlay does not work, so what mounts layers or syncs to disk gets a volume.
 VOLUMES = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
+# The name of such a volume behind that of its container. podman gives no label to a volume that it
+# makes, and without a name of the lab's own nothing tells whose it was.
+VOLUME = r"-[0-9a-f]{6}-(?:containerd|kubelet|etcd)"
+OF_LAB = re.compile(r"kubemend-[0-9a-f]{6}-.{1,200}" + VOLUME)
+# A volume is there for a moment before the container that uses it.
+YOUNG_SECONDS = 600
 CGROUPS = Path("/sys/fs/cgroup")
 # What `podman exec` says of a container that does not run.
 NOT_RUNNING = 125
@@ -89,7 +97,9 @@ def hardware_address(ip: str) -> str:
 def run_node(
     container: str, hostname: str, image: str, network: str, ip: str, cluster: str
 ) -> None:
-    volumes = [part for path in VOLUMES for part in ("-v", path)]
+    # Never the name of a former volume: a node begins empty.
+    start = f"{container}-{secrets.token_hex(3)}"
+    volumes = [part for path in VOLUMES for part in ("-v", f"{start}-{Path(path).name}:{path}")]
     podman(
         "run",
         "-d",
@@ -228,8 +238,25 @@ def _started(pid: int) -> str:
 
 
 def remove_containers(names: list) -> None:
+    """Remove nodes and their volumes, with names and without."""
+    if not names:
+        return
+    podman("rm", "-f", "-t", "0", "-i", "-v", *names, timeout=300)
+    own = re.compile("(?:" + "|".join(map(re.escape, names)) + ")" + VOLUME)
+    _remove_volumes([name for name in volumes() if own.fullmatch(name)])
+
+
+def volumes(*filters: str) -> dict[str, int]:
+    """Name -> when it was made, of the volumes here."""
+    form = "{{.CreatedAt.Unix}} {{.Name}}"
+    listed = podman("volume", "ls", *filters, "--format", form, timeout=60).stdout.decode()
+    rows = (line.split(" ", 1) for line in listed.splitlines() if " " in line)
+    return {name: int(made) for made, name in rows}
+
+
+def _remove_volumes(names: list) -> None:
     if names:
-        podman("rm", "-f", "-t", "0", "-i", "-v", *names, timeout=300)
+        podman("volume", "rm", *names, check=False, timeout=600)
 
 
 def remove_network(name: str) -> None:
@@ -248,16 +275,33 @@ def containers(cluster: str | None = None, root: Path | None = paths.ROOT) -> di
 
 
 def remove_orphans() -> None:
-    """Remove nodes of a checkout that is gone: no other run would ever remove them."""
+    """Remove nodes of clusters without a record, and volumes without a node.
+
+    No other run would ever remove them: that of their checkout was killed.
+    """
     listed = podman("ps", "-a", "--format", "json", f"--filter=label={LABEL}=1", timeout=60).stdout
     gone, networks = [], set()
     for entry in json.loads(listed or b"[]") or []:
-        root = entry["Labels"].get(f"{LABEL}.root", "")
-        if root and not Path(root).is_dir():
+        if not _is_recorded(entry["Labels"]):
             gone.append(entry["Names"][0])
             networks.update(entry.get("Networks") or [])
     if gone:
-        note(f"removing {len(gone)} nodes of a checkout that no longer exists")
+        note(f"removing {len(gone)} nodes of clusters that no longer exist")
         remove_containers(gone)
         for network in networks:
             remove_network(network)
+    oldest = time.time() - YOUNG_SECONDS
+    unused = volumes("--filter", "dangling=true")
+    _remove_volumes(
+        [name for name, made in unused.items() if OF_LAB.fullmatch(name) and made < oldest]
+    )
+
+
+def _is_recorded(labels_of_node: dict) -> bool:
+    """Tell whether the checkout of a node still has the record of its cluster.
+
+    A cluster's record is there before its first node, and goes after the last one.
+    """
+    root = labels_of_node.get(f"{LABEL}.root", "")
+    cluster = labels_of_node.get(f"{LABEL}.cluster", "")
+    return not root or (Path(root) / paths.STATE.name / cluster / "state.json").is_file()

@@ -40,6 +40,19 @@ def locked(path: Path, wait_note: str, timeout: float = 3600):
         os.close(handle)
 
 
+def is_held(path: Path) -> bool:
+    """Tell whether a run has the lock now."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def digest(*parts) -> str:
     total = hashlib.sha256()
     for part in parts:

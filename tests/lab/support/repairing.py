@@ -65,11 +65,13 @@ def impossible(reason):
 def own(found):
     """Bring up a cluster of a test's own, and remove it at the end.
 
-    It is one more than those that the others share.
+    It is one more than those that the others share. Its lock tells a run beside it that this one
+    is not killed.
     """
+    found.temporary = True
     try:
-        with found.up().locked():
-            yield found
+        with found.locked():
+            yield found.up()
     finally:
         found.down()
 

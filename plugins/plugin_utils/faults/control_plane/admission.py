@@ -246,7 +246,9 @@ def _group_hit(cluster: Cluster, items: list[ApiService]) -> Detection:
         _group_advice(first) + metrics_group.advice(cluster, first),
         component="kube-apiserver",
     )
-    return explained(hit, ("kube-apiserver",), [item.message or "" for item in items])
+    return explained(
+        hit, ("kube-apiserver",), [item.message or "" for item in items], cluster.version
+    )
 
 
 def _group_proof(cluster: Cluster, item: ApiService) -> EvidenceRef:

@@ -145,7 +145,7 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
         use.component,
         severity=severity,
     )
-    return explained(hit, (use.component,), (last,))
+    return explained(hit, (use.component,), (last,), host.releases.version(use.component))
 
 
 def _times(number: int) -> str:

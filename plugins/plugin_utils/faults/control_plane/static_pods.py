@@ -21,10 +21,10 @@ from ...models.kubelet import supervisor
 from ...models.kubelet.supervisor import Place, Supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
-from ...parsers import component_log, message_class, pflag
+from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
-from ..known_causes import explained
+from ..known_causes import with_cause
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
 
@@ -338,8 +338,13 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     )
     if end is not None:
         return hit
-    return explained(
-        hit, (use.component, "kubelet"), (telling.line, last, kubelet, *telling.before(lines))
+    release = host.releases.version(use.component)
+    row = known_message.first((use.component,), (telling.line, last), release)
+    if row is None:
+        version = host.releases.version("kubelet")
+        row = known_message.first((use.component, "kubelet"), (kubelet,), version)
+    return with_cause(
+        hit, row or known_message.first((use.component,), telling.before(lines), release)
     )
 
 

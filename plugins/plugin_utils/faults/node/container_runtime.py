@@ -266,7 +266,7 @@ class Runtime:
 
     def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
         """Return a hit with the known cause of what a runtime wrote."""
-        return explained(hit, known_message.RUNTIMES, texts)
+        return explained(hit, known_message.RUNTIMES, texts, is_of_program=True)
 
     def _start_advice(
         self, unit: Unit, state: systemd_unit.State, disabled: bool, by_systemd: bool

@@ -165,7 +165,9 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     )
     if _stopped(status):
         return hit
-    return explained(hit, _programs(owner), _texts(status, document), host.machine.version)
+    return explained(
+        hit, _programs(owner), _texts(status, document), host.machine.version, is_of_program=True
+    )
 
 
 def _programs(owner: supervisor.Supervisor | None) -> tuple[str, ...]:
@@ -207,7 +209,7 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         component=KUBELET,
         risk=0,
     )
-    return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version)
+    return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version, is_of_program=True)
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
@@ -424,7 +426,7 @@ def _death(
         node=host.node,
         component=KUBELET,
     )
-    return explained(hit, _programs(owner), (death.line,), host.machine.version)
+    return explained(hit, _programs(owner), (death.line,), host.machine.version, is_of_program=True)
 
 
 def _of_child(status: KubeletStatus) -> str:

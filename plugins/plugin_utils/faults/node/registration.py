@@ -209,7 +209,7 @@ def _of_log(host: Host, *, is_network: bool) -> Cause | None:
 
 
 def _errors(host: Host, row: ComponentErrors) -> list[Repeated]:
-    return repeated_errors.current(row, host.registration.read_at)
+    return repeated_errors.current(row, host.registration.read_at, host.releases)
 
 
 def _said(host: Host, row: ComponentErrors, error: Repeated) -> Cause:

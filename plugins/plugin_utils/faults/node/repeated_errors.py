@@ -98,7 +98,7 @@ def _results(
     if not own_rows and not missing:
         yield not_applicable(nothing)
         return
-    errors = [repeated_errors.worst(row, read_at) for row in own_rows]
+    errors = [repeated_errors.worst(row, read_at, host.releases) for row in own_rows]
     hits = tuple(_hit(host, error, read_at) for error in errors if error is not None)
     yield CheckResult(
         hits, (*missing, *_missing(host, own_rows, read_at)), note=_note(own_rows, read_at)

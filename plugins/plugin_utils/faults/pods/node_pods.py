@@ -379,7 +379,12 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     )
     if len(causes_by_kind) > 1:
         return hit
-    return explained(hit, PLACES, [row.text for row in rows if not row.is_of(WORKLOAD)])
+    return explained(hit, PLACES, _texts_of_nodes(rows))
+
+
+def _texts_of_nodes(rows: Sequence[Waiting]) -> list[str]:
+    """Return the messages of those that wait for more than what their own workload names."""
+    return [row.text for row in rows if not row.is_of(WORKLOAD)]
 
 
 def _reach(rows: Sequence[Waiting]) -> str:

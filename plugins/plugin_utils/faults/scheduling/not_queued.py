@@ -391,7 +391,9 @@ def _unmade(cluster: Cluster, code: str, rows: list[RefusedOwner]) -> Detection:
         advice,
         because=_webhook(cluster, rows),
     )
-    return explained(hit, (EVENT, "kube-apiserver"), [row.message or "" for row in rows])
+    return explained(
+        hit, (EVENT, "kube-apiserver"), [row.message or "" for row in rows], cluster.version
+    )
 
 
 def _webhook(cluster: Cluster, rows: list[RefusedOwner]) -> tuple[str, ...]:

@@ -134,9 +134,10 @@ def _reading(budget: Budget) -> tuple[str, str, str | None]:
         return (
             f"wants at least {budget.desired} healthy pods and has {budget.expected}, so that none"
             " may go at any time",
-            "give the workload more replicas, or let one of its pods go"
-            f" (maxUnavailable: 1): {edit}; where no second replica can run, delete the pod by"
-            " hand during the drain, at a time that suits its users",
+            f"with a number as minAvailable, run more than {budget.desired} replicas; with"
+            " maxUnavailable: 0 or minAvailable: 100% more replicas do not help: give the budget"
+            f" maxUnavailable: 1 instead ({edit}). Where only one replica can run, delete the pod"
+            " by hand during the drain, at a time that suits its users",
             None,
         )
     return (

@@ -78,6 +78,22 @@ def test_a_program_of_a_container_lies_below_its_root(tmp_path, monkeypatch):
     assert (row["replaced"], row["missing"], row["disk"]) == (True, True, "")
 
 
+@pytest.mark.parametrize(("is_of_host", "said"), [(True, "Kubernetes v1.99.0"), (False, "")])
+def test_only_a_program_with_the_root_of_the_host_is_asked(tmp_path, monkeypatch, is_of_host, said):
+    """The path of one in a container may lead to another program of the host."""
+    proc, program = tmp_path / "proc", tmp_path / "kubelet"
+    (proc / "7").mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ntouch {program}.started\necho Kubernetes v1.99.0\n")
+    program.chmod(0o755)
+    root = proc / "7/root"
+    root.symlink_to("/") if is_of_host else root.mkdir()
+    link = str(program) + replaced_program.DELETED
+    monkeypatch.setattr(replaced_program.procfs, "link", lambda *_words: link)
+    row = replaced_program.replaced("kubelet", 7, proc=str(proc))
+    assert (row["replaced"], row["missing"]) == (True, not is_of_host)
+    assert (row["disk"], program.with_name("kubelet.started").exists()) == (said, is_of_host)
+
+
 def test_a_program_of_another_name_is_never_started(running):
     path, pid = running
     other = path.with_name("new")

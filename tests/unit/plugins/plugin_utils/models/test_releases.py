@@ -5,9 +5,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import releases
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    control_plane,
+    machine,
+    releases,
+)
 
 
 def document(**collectors):
@@ -67,3 +73,45 @@ def test_the_cgroup_driver_is_that_of_the_configuration():
     kubelet = {"argv": argv, "config": config}
     assert releases.extract(document(kubelet=kubelet)).cgroup_driver == "systemd"
     assert releases.extract(document(kubelet={})).cgroup_driver == ""
+
+
+def kubelet_of(version, is_replaced=False, program=None):
+    distribution = program and {"program": program, "files": []}
+    process = {"exe": "/usr/bin/kubelet", "exe_deleted": is_replaced}
+    evidence = document(
+        pinning={"kubelet_version": version},
+        kubelet={"process": process, "distribution": distribution},
+    )
+    return releases.extract(evidence, machine.extract(evidence))
+
+
+def test_a_kubelet_has_the_release_of_its_program():
+    assert kubelet_of("Kubernetes v1.30.1").version("kubelet") == "v1.30.1"
+    assert kubelet_of(None).version("kubelet") is None
+    # the one that runs is another one
+    assert kubelet_of("Kubernetes v1.30.1", is_replaced=True).version("kubelet") is None
+
+
+@pytest.mark.parametrize(
+    ("program", "known"),
+    [
+        ("k3s", {"k3s", "kubelet", "kube-apiserver", "kube-scheduler"}),
+        ("rke2", {"rke2", "kubelet"}),
+        (None, {"kubelet"}),
+    ],
+)
+def test_what_is_one_with_a_kubelet_has_its_release(program, known):
+    found = kubelet_of("Kubernetes v1.30.1+k3s1", program=program)
+    names = ("k3s", "rke2", "kubelet", "kube-apiserver", "kube-scheduler", "etcd", "kube-proxy")
+    assert {name for name in names if found.version(name)} == known
+
+
+def test_a_component_has_the_release_of_its_process_or_of_its_image(world):
+    evidence = world.documents["m1"]
+    plane = control_plane.extract(evidence)
+    assert releases.extract(evidence, plane=plane).version("kube-scheduler") == "v1.30.1"
+    without = replace(plane, processes=())
+    assert releases.extract(evidence, plane=without).version("kube-scheduler") == "v1.30.1"
+    files = tuple(replace(use, tag="latest", version=None) for use in plane.files)
+    without = replace(plane, processes=(), files=files)
+    assert releases.extract(evidence, plane=without).version("kube-scheduler") is None

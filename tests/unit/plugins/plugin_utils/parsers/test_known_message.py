@@ -177,6 +177,51 @@ def test_a_row_leaves_out_what_is_harmless_or_has_another_cause(
     assert found is None or found.id != name
 
 
+CERTIFICATE = "x509: certificate has expired or is not yet valid"
+BEFORE = f"{CERTIFICATE}: current time 2024-03-01T10:00:00Z is before 2024-03-01T11:00:00Z"
+AFTER = f"{CERTIFICATE}: current time 2024-03-01T10:00:00Z is after 2024-03-01T09:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "expired"),
+    [
+        (
+            "kube-apiserver",
+            "conversion webhook for a.example.com/v1, Kind=A failed: Post"
+            ' "https://w.ns.svc:443/convert?timeout=30s": {}',
+            "conversion-webhook-certificate-expired",
+        ),
+        (
+            "kube-apiserver",
+            'failed calling webhook "v.example.com": failed to call webhook: Post'
+            ' "https://w.ns.svc:443/validate?timeout=10s": {}',
+            "webhook-certificate-expired",
+        ),
+        (
+            "kube-apiserver",
+            'oidc authenticator: initializing plugin: Get "https://id.example.com/.well-known/'
+            'openid-configuration": {}',
+            "identity-provider-certificate",
+        ),
+        (
+            "konnectivity-agent",
+            '"cannot connect once" err="rpc error: code = Unavailable desc = connection error:'
+            ' desc = \\"transport: authentication handshake failed: tls: {}\\""',
+            "konnectivity-agent-certificate",
+        ),
+        ("kubelet", 'Get "https://192.0.2.1:6443/api/v1/nodes": {}', "certificate-expired-at"),
+    ],
+)
+def test_a_clock_that_is_behind_is_no_certificate_that_expired(
+    place: str, text: str, expired: str
+) -> None:
+    before = known_message.find((place,), text.format(BEFORE))
+    after = known_message.find((place,), text.format(AFTER))
+    assert before is not None
+    assert after is not None
+    assert (before.id, after.id) == ("clock-before-certificate", expired)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
 def test_a_row_is_whole(row: Row) -> None:
     assert row.source.startswith("https://")
@@ -188,6 +233,77 @@ def test_a_row_is_whole(row: Row) -> None:
         assert words == words.strip(" .")
         for group in re.findall(r"\{([a-z_]{1,20})\}", words):
             assert group in row.pattern.groupindex, group
+
+
+LIMITED = [row for row in ROWS if row.since or row.until]
+
+
+@pytest.mark.parametrize("row", LIMITED, ids=[row.id for row in LIMITED])
+def test_a_cause_names_the_releases_that_it_is_about(row: Row) -> None:
+    """Where the release of a program is not known, its user compares it."""
+    words = re.findall(r"\d+(?:\.\d+)+", row.cause)
+    assert {row.since, row.until} - {""} <= set(words)
+
+
+def test_the_page_has_each_row_once_and_leads_to_it_from_each_of_its_places() -> None:
+    text = page.page()
+    titles = re.findall(r"(?m)^#{2,3} (.+)$", text)
+    anchors = Counter(re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles)
+    assert [name for name, count in anchors.items() if count > 1] == []
+    lists = dict(re.findall(r"(?m)^- ([\w -]+): (.+)$", text))
+    for row in ROWS:
+        assert row.id in anchors
+        for place in row.places:
+            name = "any program" if place == known_message.ANY else place
+            assert f"[{row.id}](#{row.id})" in lists[name].split(", ")
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
+
+
+def test_the_page_names_no_finding_about_a_program_for_what_a_workload_brings_about() -> None:
+    for part in page.page().split("\n### ")[1:]:
+        name = part.partition("\n")[0]
+        if name in known_message.OF_WORKLOADS:
+            assert "[KM610](faults/KM610.md)" in part
+            assert not [code for code in page.OF_PROGRAMS if code in part]
+
+
+def test_the_page_gives_shared_advice_once() -> None:
+    text = page.page()
+    for name, passage in known_message.shared().items():
+        assert text.count(page._escaped(passage.advice[1:])) == 1
+        users = [row for row in ROWS if f"[[{name}]]" in row.wording]
+        assert text.count(f"[{passage.title}](#{name})") == len(users)
+    assert "[[" not in text.replace("\\[", "[")
+
+
+STOPS = [row for row in ROWS if re.search(r"manifest.{0,60} out of the folder", row.advice)]
+
+
+@pytest.mark.parametrize("row", STOPS, ids=[row.id for row in STOPS])
+def test_a_manifest_that_is_moved_away_is_put_back(row: Row) -> None:
+    """kube-apiserver follows its etcd."""
+    moved = row.advice.index("out of the folder")
+    back = row.advice.index("put its manifest back", moved)
+    assert row.advice[back:].startswith("put its manifest back, and that of kube-apiserver once")
+    assert "systemctl enable --now etcd" in row.advice[moved:]
+
+
+def test_shared_advice_is_whole_and_used_by_several() -> None:
+    used = Counter(name for row in ROWS for name in re.findall(r"\[\[(.*?)\]\]", row.wording))
+    assert set(used) == set(known_message.shared())
+    assert min(used.values()) > 1
+    for name, passage in known_message.shared().items():
+        assert name not in BY_ID
+        assert passage.title
+    for row in ROWS:
+        assert "[[" not in row.advice
+        values = {name: row.advice for name, row in known_message.shared().items()}
+        assert row.advice == known_message.with_shared(row.wording, values)
+
+
+def test_long_advice_of_several_messages_is_shared() -> None:
+    ends = Counter(row.wording[-200:] for row in ROWS if len(row.wording) > 300)
+    assert [end for end, count in ends.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.id for row in ROWS])
@@ -290,6 +406,19 @@ def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:
     assert known_message.find(("etcd",), text) is not None
 
 
+IN_K3S = {
+    "k3s",
+    "kubelet",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "etcd",
+    "kube-proxy",
+    "network",
+    "cloud",
+}
+
+
 @pytest.mark.parametrize(
     ("place", "known"),
     [
@@ -298,12 +427,18 @@ def test_only_who_says_it_has_the_message(rows: list[Row]) -> None:
         ("containerd", {"containerd"}),
         ("cloud-controller-manager", {"cloud"}),
         ("cloud", {"cloud"}),
+        ("crio", {"crio"}),
+        ("kube-proxy", {"kube-proxy"}),
+        ("k3s", IN_K3S),
+        ("rke2", IN_K3S | {"rke2"}),
+        ("k0s", IN_K3S | {"k0s"}),
+        ("kubelite", IN_K3S | {"kubelite"}),
     ],
 )
 def test_a_program_has_the_messages_of_those_within_it(
     rows: list[Row], place: str, known: set[str]
 ) -> None:
-    names = ("dockerd", "cri-dockerd", "containerd", "cloud", "crio")
+    names = {"dockerd", "cri-dockerd", "containerd", "crio", "rke2", "k0s", "kubelite", *IN_K3S}
     for name in names:
         pattern = re.compile(f"{name} fails")
         rows.append(_row(id=name, places=frozenset((name,)), pattern=pattern))

@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
     pod_start_message as message,
 )
+from tests.unit.support import known_rows
 
 CREATING = "Failed to create pod sandbox: rpc error: code = Unknown desc = "
 PULLING = 'Failed to pull image "reg.example/app:1": rpc error: code = Unknown desc = '
@@ -476,7 +477,14 @@ def test_a_bare_status_is_an_answer_of_a_registry(answer, kind):
     assert message.trouble("Failed", PULLING + answer).kind == getattr(message, kind)
 
 
+@pytest.mark.parametrize("reason", ["Failed", "FailedMount", "FailedCreatePodSandBox"])
+def test_a_known_message_of_workloads_is_no_trouble_of_a_node(reason):
+    for name, _place, text in known_rows.of_workloads():
+        trouble = message.trouble(reason, text)
+        assert (trouble.kind, trouble.whose) == (f"{message.KNOWN} {name}", message.WORKLOAD)
+
+
 def test_each_known_message_of_workloads_is_in_the_table():
     ids = {row.id for rows in known_message.files().values() for row in rows}
-    assert ids > message.OF_WORKLOADS
+    assert ids > known_message.OF_WORKLOADS
     assert message.OF_ATTACHMENT.rpartition(" ")[2] in ids

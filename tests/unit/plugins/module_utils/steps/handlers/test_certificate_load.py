@@ -235,7 +235,7 @@ def test_one_that_began_with_the_new_files_is_left(node):
 
 
 def test_one_whose_renewed_file_was_moved_in_with_an_older_time_restarts(node):
-    for path in node.pki.parent.rglob("*"):
+    for path in (node.file, *node.pki.parent.rglob("*")):
         os.utime(path, (0, 0))
     assert node.work(node.step(SCHEDULER))["state"] == "done"
     assert node.restarted == [SCHEDULER]

@@ -187,6 +187,21 @@ def test_a_member_that_the_kubelet_restarts_meanwhile_is_defragmented_again(
     assert ("defragment", "11") in node.cluster.done or not waits
 
 
+def test_a_member_that_lost_its_room_meanwhile_is_not_defragmented_again(node, monkeypatch):
+    asked = []
+
+    def end(*_args):
+        asked.append(1)
+        monkeypatch.setattr(etcd_space.etcd_guards, "free_bytes", lambda _path: 0)
+        return 503, {"message": "connection refused"}
+
+    monkeypatch.setattr(node.cluster, "_defragment", end)
+    answer = work(node, node.step("etcd_defragment", waits=True))
+    assert answer["state"] != "done", answer
+    says(answer["reason"], "has 0.0 MiB left", "make room there first")
+    assert len(asked) == 1
+
+
 def test_a_defragmentation_that_etcd_refuses_is_not_repeated(node, monkeypatch):
     asked = []
 

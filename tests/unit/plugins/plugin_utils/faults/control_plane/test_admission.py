@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.support import unmade_pods
+from tests.unit.support import known_rows, unmade_pods
 
 RULE = {"groups": [""], "resources": ["pods"], "operations": ["CREATE"], "scope": "*"}
 
@@ -206,3 +206,10 @@ def test_the_cause_of_a_known_message_is_told(world):
     (one,) = found(world, "KM177")
     assert "Known cause: A file is at the place of its socket /run/a.sock" in one.summary
     assert one.remedy.startswith("ss -lxp on the node")
+
+
+def test_a_message_of_another_release_has_no_known_cause(world, monkeypatch):
+    groups(world, group(message="listen unix /run/a.sock: bind: address already in use"))
+    known_rows.of_a_later_release(monkeypatch)
+    (one,) = found(world, "KM177")
+    assert "Known cause" not in one.summary

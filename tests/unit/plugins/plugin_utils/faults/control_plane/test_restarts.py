@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support import known_rows
+
 SCHEDULER, MANAGER, SERVER, ETCD = (
     "kube-scheduler",
     "kube-controller-manager",
@@ -1031,6 +1033,14 @@ def test_the_cause_of_a_known_message_is_told(world):
     assert (one.code, one.severity) == ("KM117", "warning")
     says(one.summary, "Known cause: A file is at the place of its socket /run/a.sock")
     assert one.remedy.startswith("ss -lxp on the node")
+
+
+def test_a_message_of_another_release_has_no_known_cause(world, monkeypatch):
+    restarts(world, killed(1)["rows"], runtime=journal(made(695, 3)))
+    log(world, "F1125 1 main.go:85] listen unix /run/a.sock: bind: address already in use")
+    known_rows.of_a_later_release(monkeypatch)
+    (one,) = found(world)
+    assert "Known cause" not in one.summary
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import component_log
+from tests.unit.support import known_rows
 from tests.unit.support.facts import facts
 
 SCHEDULER, MANAGER = "kube-scheduler", "kube-controller-manager"
@@ -527,11 +528,32 @@ def test_the_class_of_the_last_line_is_told(world, line, words, remedy):
     assert remedy in one.remedy
 
 
+SOCKET = "F1124 1 main.go:85] listen unix /run/a.sock: bind: address already in use"
+
+
 def test_the_cause_of_a_known_message_is_told(world):
     stop(world)
-    ended(
-        world, lines=["F1124 1 main.go:85] listen unix /run/a.sock: bind: address already in use"]
-    )
+    ended(world, lines=[SOCKET])
     (one,) = found(world)
     assert "Known cause: A file is at the place of its socket /run/a.sock" in one.summary
     assert one.remedy.startswith("ss -lxp on the node")
+
+
+@pytest.mark.parametrize(
+    ("changes", "release", "is_told"),
+    [
+        ({"lines": [SOCKET]}, "v1.30.1", False),
+        ({"kubelet": SOCKET}, "v1.30.1", False),
+        ({"kubelet": SOCKET}, None, True),
+        ({"lines": [SOCKET, *["step"] * 3, "bye"]}, "v1.30.1", False),
+    ],
+)
+def test_a_message_of_another_release_has_no_known_cause(
+    world, monkeypatch, changes, release, is_told
+):
+    stop(world)
+    ended(world, **changes)
+    known_rows.of_a_later_release(monkeypatch)
+    known_rows.give_kubelet(world.documents["m2"], release)
+    (one,) = found(world)
+    assert ("Known cause: " in one.summary) is is_told

@@ -16,6 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import
     engine as fault_engine,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import CATALOGUE
+from tests.unit.support import known_rows
 from tests.unit.support.facts import facts
 from tests.unit.support.runtime_evidence import (
     ASKED,
@@ -804,6 +805,17 @@ def test_the_cause_of_a_known_message_is_told_wherever_it_is_quoted(node, unit, 
     node.version("v1.34.0")
     node.set(unit, **changes)
     assert f"Known cause: {words}" in node.finding().summary
+
+
+OF_WORKLOADS = known_rows.of_workloads()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "text"), OF_WORKLOADS, ids=[line[0] for line in OF_WORKLOADS]
+)
+def test_no_workload_is_the_cause_of_a_runtime_that_does_not_run(node, name, place, text):
+    node.set({**FAILED, "said": [f"containerd: {text}", "containerd: bye"]}, **NOT_ASKED)
+    assert "Known cause" not in node.finding().summary
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
     kubelet_down,
 )
+from tests.unit.support import known_rows
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
     CASES,
@@ -693,6 +694,18 @@ def test_the_cause_of_a_known_message_is_told(world):
     (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))[1]
     assert "Known cause: The kubelet reads the log of the kernel" in found.summary
     assert found.remedy.startswith("in the configuration of an LXC container")
+
+
+OF_WORKLOADS = known_rows.of_workloads()
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "text"), OF_WORKLOADS, ids=[line[0] for line in OF_WORKLOADS]
+)
+def test_no_workload_is_the_cause_of_a_kubelet_that_does_not_run(world, name, place, text):
+    line = entry(f'E0301 10:00:00.000000 7 run.go:74] "command failed" err="{text}"')
+    (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))[1]
+    assert "Known cause" not in found.summary
 
 
 PASSWORD = entry(

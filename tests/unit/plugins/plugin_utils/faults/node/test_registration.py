@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support import known_rows
+
 LONG_AGO, JUST_NOW, NOW = 1799990000.0, 1799999970.0, 1800000000.0
 REFUSED_TOKEN = (
     "E1126 10:00:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
@@ -351,12 +353,21 @@ def test_what_the_kubelet_repeats_of_its_node_follows_from_its_absence(lone):
     }
 
 
+REFUSED_NAME = (
+    'E1126 10:00:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
+    ' server" err="Node \\"my_node\\" is invalid: metadata.name: Invalid value: \\"my_node\\""'
+)
+
+
 def test_the_cause_of_a_known_message_is_told(lone):
-    says(
-        lone,
-        'E1126 10:00:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
-        ' server" err="Node \\"my_node\\" is invalid: metadata.name: Invalid value: \\"my_node\\""',
-    )
+    says(lone, REFUSED_NAME)
     found = cause(lone)
     assert "the name my_node, by which the kubelet registers, is none" in found.summary
     assert "hostnameOverride" in found.remedy
+
+
+def test_a_message_of_another_release_has_no_known_cause(lone, monkeypatch):
+    says(lone, REFUSED_NAME)
+    known_rows.of_a_later_release(monkeypatch)
+    known_rows.give_kubelet(lone.documents["w1"], "v1.30.1")
+    assert "by which the kubelet registers, is none" not in cause(lone).summary

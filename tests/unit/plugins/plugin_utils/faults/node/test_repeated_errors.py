@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support import known_rows
+
 NOW = 1_800_000_000.0
 HEAD = "E1126 18:00:00.000001       1 x.go:1] "
 LEASE = HEAD + '"Failed to ensure lease exists, will retry" err="Unauthorized" interval="7s"'
@@ -237,6 +239,38 @@ def test_the_cause_of_a_known_message_is_told(world, code, host, component, line
     assert (said, finding.severity) == ("present", "warning")
     assert f"Known cause: {words}" in finding.summary
     assert "(see https://github.com/" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("code", "host", "component"), [("KM529", "w1", "kubelet"), ("KM118", "m1", "kube-scheduler")]
+)
+def test_a_message_of_another_release_has_no_known_cause(world, monkeypatch, code, host, component):
+    give(world, host, component, f"{component}.service", SOCKET)
+    known_rows.of_a_later_release(monkeypatch)
+    known_rows.give_kubelet(world.documents["w1"], "v1.30.1")
+    assert verdict(world, code, host)[1] == []
+
+
+OF_WORKLOADS = known_rows.of_workloads()
+
+
+@pytest.mark.parametrize("pods", [0, 1, 9])
+@pytest.mark.parametrize("component", ["kubelet", "containerd", "crio"])
+@pytest.mark.parametrize(
+    ("name", "place", "text"), OF_WORKLOADS, ids=[line[0] for line in OF_WORKLOADS]
+)
+def test_what_workloads_themselves_bring_about_accuses_no_node(
+    world, name, place, text, component, pods
+):
+    give(world, "w1", component, f"{component}.service", entries=[entry(HEAD + text, pods=pods)])
+    assert verdict(world, "KM529", "w1") == ("clear", [])
+
+
+@pytest.mark.parametrize("pods", [0, 1, 9])
+def test_an_object_that_another_program_has_to_make_accuses_no_kubelet(world, pods):
+    line = HEAD + 'MountVolume.SetUp failed: configmap "kube-root-ca.crt" not found'
+    give(world, "w1", "kubelet", "kubelet.service", entries=[entry(line, pods=pods)])
+    assert verdict(world, "KM529", "w1") == ("clear", [])
 
 
 BRIDGE = HEAD + (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support import waiting_pods
+from tests.unit.support import known_rows, waiting_pods
 from tests.unit.support.waiting_pods import judged, wait
 
 SANDBOX = "FailedCreatePodSandBox"
@@ -220,6 +220,23 @@ def test_known_messages_about_workloads_accuse_no_node(world, rows, verdict):
     assert judged(world, "KM610")[0] == ["clear" if verdict == "present" else "present"]
 
 
+OF_WORKLOADS = known_rows.of_workloads()
+
+
+@pytest.mark.parametrize("owners", [("Job/a",), ("Job/a", "Job/b")])
+@pytest.mark.parametrize(
+    ("name", "place", "text"), OF_WORKLOADS, ids=[line[0] for line in OF_WORKLOADS]
+)
+def test_what_workloads_themselves_bring_about_accuses_no_node(world, name, place, text, owners):
+    reason = "FailedMount" if "MountVolume" in text else "Failed"
+    for owner in owners:
+        wait(world, event=(reason, text), owner=owner, pods=9)
+    assert judged(world, "KM600")[0] == ["clear"]
+    (finding,) = judged(world, "KM610")[1]
+    assert "which is no fault of a node" in finding.summary
+    assert finding.severity == "info"
+
+
 NO_FOLDER = "MountVolume.SetUp failed: hostPath type check failed: /data is not a directory"
 CIFS = 'MountVolume.SetUp failed for volume "b" : mount failed: mount error(13): Permission denied'
 
@@ -402,7 +419,8 @@ def test_the_cause_of_a_known_message_is_told_instead_of_a_general_one(world):
     [(HELPER, "no program that mounts"), (AUTHORITY, "no ConfigMap kube-root-ca.crt, which kube")],
 )
 def test_one_workload_may_wait_for_what_its_node_lacks(world, message, words):
-    wait(world, event=("FailedMount", message))
+    wait(world, event=("FailedMount", message), pods=9)
+    assert judged(world, "KM600")[0] == ["clear"]
     (finding,) = judged(world, "KM610")[1]
     assert words in finding.summary
     assert "which is no fault of a node" not in finding.summary

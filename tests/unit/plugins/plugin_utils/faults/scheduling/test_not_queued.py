@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support import unmade_pods
+from tests.unit.support import known_rows, unmade_pods
 from tests.unit.support.facts import facts
 
 CODES = frozenset(("KM218", "KM219", "KM220", "KM221", "KM222", "KM223"))
@@ -336,3 +336,10 @@ def test_the_cause_of_a_known_refusal_is_told(world):
     (found,) = (one for one in world.judge().findings if one.code == "KM223")
     assert "Known cause: A file is at the place of its socket /run/hook.sock" in found.summary
     assert found.remedy.startswith("ss -lxp on the node")
+
+
+def test_a_refusal_of_another_release_has_no_known_cause(world, monkeypatch):
+    unmade_pods.refuse(world, "listen unix /run/hook.sock: bind: address already in use")
+    known_rows.of_a_later_release(monkeypatch)
+    (found,) = (one for one in world.judge().findings if one.code == "KM223")
+    assert "Known cause" not in found.summary

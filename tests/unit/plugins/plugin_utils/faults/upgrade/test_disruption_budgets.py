@@ -47,14 +47,38 @@ def test_a_budget_that_wants_all_its_pods(world):
         ({"expected": 3, "healthy": 2, "desired": 2}, "info"),
         ({"expected": 3, "healthy": 3, "desired": 3}, "warning"),
         ({"expected": 3, "healthy": 2, "desired": 3}, "warning"),
-        ({"expected": 0, "healthy": 0, "desired": 0, "failure": "no scale"}, "warning"),
-        ({"expected": None, "healthy": None, "desired": None, "failure": "no scale"}, "warning"),
     ],
 )
 def test_what_passes_and_what_does_not(world, numbers, severity):
     add(world, **numbers)
     (finding,) = judge(world, "KM728").findings
     assert finding.severity == severity
+
+
+@pytest.mark.parametrize("number", [0, 1, None])
+def test_a_budget_that_its_controller_cannot_count(world, number):
+    numbers = dict.fromkeys(("expected", "healthy", "desired"), number)
+    add(world, failure="found no scale\nfor pods", **numbers)
+    (finding,) = judge(world, "KM728").findings
+    assert finding.severity == "warning"
+    assert finding.summary == (
+        "a drain of w1 does not end: PodDisruptionBudget shop/cart lets none of its pods go,"
+        " because its controller cannot count them"
+    )
+    assert "an integer as minAvailable: kubectl -n shop edit pdb cart" in finding.remedy
+    (proof,) = finding.evidence
+    assert proof.text == "SyncFailed: found no scale for pods; it keeps cart-1"
+    assert "None" not in finding.remedy
+
+
+@pytest.mark.parametrize(("expected", "desired"), [(1, 1), (3, 3), (2, 3)])
+def test_more_replicas_are_not_advised_where_they_do_not_help(world, expected, desired):
+    add(world, expected=expected, healthy=expected, desired=desired)
+    (finding,) = judge(world, "KM728").findings
+    assert f"run more than {desired} replicas" in finding.remedy
+    _number, _semicolon, every_pod = finding.remedy.partition("; with ")
+    assert every_pod.startswith("maxUnavailable: 0 or minAvailable: 100% ")
+    assert "give the budget maxUnavailable: 1 instead" in every_pod
 
 
 OF_VM = {"kind": "VirtualMachineInstance", "group": "kubevirt.io"}
