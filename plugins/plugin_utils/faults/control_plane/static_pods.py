@@ -310,15 +310,10 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     last = component_log.last_word(lines)
     telling = component_log.telling(lines, last, use.component)
     end = _end_beside_log(last_end)
+    joined, advice = _joined(use, telling.line)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    remedy = _remedy(subject, telling, last, bool(kubelet))
-    joined = _joined(use, telling.line)
-    if joined:
-        message += f"; one argument of its manifest holds more than one flag or word: {joined}"
-        remedy = (
-            f"give each flag an item of its own in {use.path}, with its value behind an equals sign"
-            f" (- --flag=value): one item is one argument, blanks included; {remedy}"
-        )
+    message += joined
+    remedy = advice + _remedy(subject, telling, last, bool(kubelet))
     if end is not None:
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"
@@ -425,12 +420,17 @@ def _named(use: FileUse, line: str) -> str:
     return one_line(" ".join(named) or f"asks for {' '.join(use.words)}", 300)
 
 
-def _joined(use: FileUse, line: str) -> str:
-    """Return an argument with a second flag in it that a line of the log quotes, or ""."""
+def _joined(use: FileUse, line: str) -> tuple[str, str]:
+    """Return a clause and an advice about an argument with two flags that a line quotes."""
     for word in pflag.joined(use.words):
         if re.split(r"\s", word, maxsplit=1)[1].strip() in line:
-            return one_line(word, 200)
-    return ""
+            return (
+                "; one argument of its manifest holds more than one flag or word:"
+                f" {one_line(word, 200)}",
+                f"give each flag an item of its own in {use.path}, with its value behind an equals"
+                " sign (- --flag=value): one item is one argument, blanks included; ",
+            )
+    return "", ""
 
 
 def _remedy(subject: _Component, telling: Telling, last: str, kubelet: bool) -> str:
