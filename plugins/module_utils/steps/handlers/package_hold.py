@@ -1,0 +1,212 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Holds packages, so that apt upgrades them only when its operator says so.
+
+apt-mark tells dpkg, which changes the selections of all packages of a call at once, under its own
+locks. The journal records them as a change of a text, the lines of dpkg --get-selections. An
+interrupted change is thus found, and a revert gives the packages their former selections again.
+Nothing is installed, removed or restarted.
+"""
+
+import os
+
+from ...changes import journal_entry
+from ...shared.errors import PreconditionFailed
+from ...shared.step_kinds import HOLD_PACKAGES, kind_of
+from ...state import package_target, step_record, storage
+from ...state.storage import ChangeError
+from ...system import automatic_upgrades, command, files
+from .. import file_change, preconditions
+from ..base import StepHandler, outcome, state_after
+
+HOLD, INSTALL = automatic_upgrades.HOLD, automatic_upgrades.INSTALL
+PROGRAM = "apt-mark"
+WORDS = {HOLD: "hold", INSTALL: "unhold"}  # of apt-mark, by the selection that they lead to
+SECONDS = kind_of(HOLD_PACKAGES).seconds
+MOST = automatic_upgrades.MAX_PACKAGES
+
+
+class HoldPackages(StepHandler):
+    """Holds packages.
+
+    The change of a step is {path, packages}, the names of packages.
+    """
+
+    def check(self, step):
+        """Refuse what cannot be held now; return the packages with their architectures."""
+        names = _required_names(step.change.get("packages"))
+        if not any(os.access(f"{folder}/{PROGRAM}", os.X_OK) for folder in _folders()):
+            raise PreconditionFailed(f"{step.host} has no {PROGRAM}: nothing was changed")
+        self.former = package_target.selections(names)
+        _require_holdable(names, self.former, step.host)
+        keys = sorted(self.former)
+        return {"path": package_target.path_of(keys), "packages": keys}
+
+    def perform(self, step, record):
+        """Hold the packages, and compare what dpkg's status file says."""
+        keys = record["packages"]
+        wanted = dict.fromkeys(keys, HOLD)
+        if self.former == wanted:
+            return outcome(step.context, step_record.PROVEN, "they are on hold already")
+        try:
+            done = switch(package_target.digest(self.former), wanted, step.context)
+        except (ChangeError, OSError) as error:
+            return outcome(
+                step.context,
+                state_after(error),
+                f"the packages of {step.host} were not held: {files.one_line(error, 600)}",
+            )
+        observation = {
+            "selections": {key: [self.former[key], HOLD] for key in keys},
+            "journal": done["entry"],
+        }
+        return outcome(step.context, step_record.PROVEN, None, observation)
+
+    def recover(self, record, context=None, params=None):
+        """Return whether the packages are on hold; open while dpkg's state is being changed."""
+        try:
+            now = package_target.of_keys(record["packages"])
+        except ChangeError as error:
+            return None, str(error)
+        free = sorted(key for key, selection in now.items() if selection != HOLD)
+        if free:
+            return step_record.NOT_DONE, "{} is not on hold".format(", ".join(free))
+        return step_record.PROVEN, "the packages are on hold"
+
+
+def _folders():
+    return (os.environ.get("PATH", "") + ":" + command.PATH).split(":")
+
+
+def _required_names(names):
+    """Return the names of packages that a step names; raise PreconditionFailed for others."""
+    if not isinstance(names, list) or not 0 < len(names) <= MOST:
+        raise PreconditionFailed("the step names no packages that it holds: nothing was changed")
+    for name in names:
+        if not isinstance(name, str) or not automatic_upgrades.is_of_interest(name):
+            raise PreconditionFailed(
+                f"{files.one_line(name, 80)} is no package that is held here: nothing was changed"
+            )
+    return names
+
+
+def _require_holdable(names, rows, host):
+    """Refuse packages that are gone, or that somebody marked for removal."""
+    there = {key.partition(":")[0] for key in rows}
+    gone = [name for name in names if name not in there]
+    others = [f"{key} ({rows[key]})" for key in sorted(rows) if rows[key] not in WORDS]
+    if not gone and not others:
+        return
+    reason = "is not installed"
+    if others:
+        reason = "is marked for something else"
+    raise PreconditionFailed(
+        "the evidence is old: {} of {} {}; {}".format(
+            ", ".join(files.one_line(name, 80) for name in others or gone),
+            host,
+            reason,
+            preconditions.OLD,
+        )
+    )
+
+
+def put_back(history, former, step):
+    """Restore the selections from before an entry, for a revert.
+
+    history: {sha256_left}, the digest that the selections must still have.
+    former: the bytes of the former selections.
+    """
+    return switch(history["sha256_left"], package_target.decoded(former), step)
+
+
+def switch(expected, wanted, step):
+    """Give packages these selections if their present ones have this digest.
+
+    wanted: {name:architecture: selection}.
+
+    The result is {changed, entry}. ChangeError is raised otherwise.
+    """
+    path, real = package_target.path_of(wanted), package_target.real(wanted)
+    with step.exclusive() as root_fd:
+        now = package_target.of_keys(wanted)
+        file_change.compare(path, package_target.digest(now), expected)
+        if now == wanted:
+            return {"changed": False, "entry": None}
+        file_change.demand_ended(path, real, step.root)
+        if not set(wanted.values()) <= set(WORDS):
+            raise ChangeError(f"{path} was not changed: nothing here makes that of it")
+        entry = None
+        if not step.check:
+            entry = _switched(now, wanted, step, root_fd)
+        return {"changed": True, "entry": entry}
+
+
+def _switched(now, wanted, step, root_fd):
+    """Write the intent, tell dpkg, read its status file, commit; return the entry."""
+    path, former = package_target.path_of(wanted), package_target.encoded(now)
+    facts = {
+        "path": path,
+        "real": package_target.real(wanted),
+        "sha256_before": package_target.digest(now),
+        "sha256_after": package_target.digest(wanted),
+        "size_before": len(former),
+    }
+    with storage.change_errors(
+        f"{path} was not changed, because the journal in {step.root} cannot be written"
+    ):
+        entry = journal_entry.begin(step, root_fd, facts, former, None)[0]
+    with entry:
+        _tell_or_abandon(now, wanted, entry)
+        try:
+            entry.commit()
+        except OSError as error:
+            raise ChangeError(
+                f"{path} was changed, but that cannot be committed: {storage.way_out(error)};"
+                f" {_stays_open(entry)}",
+                changed=True,
+            ) from error
+    return f"{entry.run_id}/{entry.name}"
+
+
+def _tell_or_abandon(now, wanted, entry):
+    """Tell dpkg the selections; where they are others then, tell it the former ones again.
+
+    ChangeError is raised where they are not the wanted ones.
+    """
+    complaint = _tell(now, wanted)
+    present = _present(wanted)
+    if present == wanted:
+        return
+    if isinstance(present, dict) and present != now:
+        complaint = f"{complaint}; {_tell(present, now)}"
+        present = _present(wanted)
+    if present == now:
+        entry.abandon("dpkg did not do it")
+        raise ChangeError(f"apt-mark did not do it ({complaint or 'it said nothing'})")
+    raise ChangeError(
+        f"it is not known what dpkg made of it ({complaint or present}): {_stays_open(entry)}",
+        changed=True,
+    )
+
+
+def _tell(now, wanted):
+    """Tell dpkg what of these selections differs, and return what apt-mark complains of."""
+    complaints = []
+    for selection in (INSTALL, HOLD):
+        keys = [key for key in sorted(wanted) if now.get(key) != wanted[key] == selection]
+        if keys:
+            complaints.append(command.complaint([PROGRAM, WORDS[selection], *keys], SECONDS))
+    return files.one_line("; ".join(filter(None, complaints)), 300)
+
+
+def _present(wanted):
+    """Return the selections now, or in one line why they are not known."""
+    try:
+        return package_target.of_keys(wanted)
+    except ChangeError as error:
+        return files.one_line(error, 300)
+
+
+def _stays_open(entry):
+    return f"the journal's entry {entry.name} of run {entry.run_id} stays open"
