@@ -11,6 +11,6 @@ NO = ("no", "false", "0", "off", "n", "f")
 FILE = "/etc/systemd/networkd.conf.d/99-zz-kubemend.conf"
 
 
-def known(release):
+def known_keys(release):
     """Return the settings that a release of systemd knows."""
     return tuple(key for key in KEYS if SINCE[key] <= release)

@@ -51,8 +51,8 @@ def systemd_version(root=""):
     """Return the release of systemd on the disk, None where it is not known."""
     names = [name for name in files.names(root + MULTIARCH) if "-linux-" in name]
     for folder in [*LIBRARY_FOLDERS, *(f"{MULTIARCH}/{name}/systemd" for name in names)]:
-        found = [LIBRARY.match(name) for name in files.names(root + folder)]
-        releases = [int(match.group(1)) for match in found if match]
+        matches = [LIBRARY.match(name) for name in files.names(root + folder)]
+        releases = [int(match.group(1)) for match in matches if match]
         if releases:
             return max(releases)
     return None

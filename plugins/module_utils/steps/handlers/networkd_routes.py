@@ -10,7 +10,7 @@ no foreign file is changed. The file is read back as systemd reads it, with all 
 import base64
 
 from ...shared.errors import PreconditionFailed
-from ...shared.networkd_settings import KEYS, NO, SECTION, known
+from ...shared.networkd_settings import KEYS, NO, SECTION, known_keys
 from ...state import step_record
 from ...state.storage import ChangeError
 from ...system import command, files, network_services
@@ -32,7 +32,7 @@ class KeepForeignRoutes(StepHandler):
     """
 
     def check(self, step):
-        """Refuse a file of somebody else, and a systemd that knows no such setting."""
+        """Refuse a file of others, and a systemd that knows no such setting."""
         keys = step.change.get("keys")
         if not isinstance(keys, list) or not keys or not set(keys) <= set(KEYS):
             raise PreconditionFailed(
@@ -40,9 +40,9 @@ class KeepForeignRoutes(StepHandler):
             )
         _require_known(keys, step.host)
         _require_unset(keys, step.host)
-        present, held = _require_own(step.path, step.host)
+        present, present_keys = _require_own(step.path, step.host)
         before = None if present is None else base64.b64encode(present).decode()
-        return {"keys": sorted({*keys, *held}), "before": before}
+        return {"keys": sorted({*keys, *present_keys}), "before": before}
 
     def apply(self, step, record):
         """Write the drop-in, and return its former bytes."""
@@ -50,7 +50,7 @@ class KeepForeignRoutes(StepHandler):
 
         def merged(present):
             if present != former:
-                raise ChangeError("it has been written by somebody else just now")
+                raise ChangeError("another program wrote it just now")
             return data
 
         return managed_file.write(step.path, merged, step.context)
@@ -112,7 +112,7 @@ def _require_known(keys, host):
             f"which systemd {host} has is not known, nor whether it knows {' and '.join(keys)}:"
             " nothing was changed"
         )
-    unknown = [key for key in keys if key not in known(version)]
+    unknown = [key for key in keys if key not in known_keys(version)]
     if unknown:
         raise PreconditionFailed(
             f"systemd {version} of {host} does not know {' and '.join(unknown)}: nothing was"
@@ -121,7 +121,7 @@ def _require_known(keys, host):
 
 
 def _require_unset(keys, host):
-    """Refuse where somebody decided on a setting in another file."""
+    """Refuse a setting on which another file decides."""
     service = network_services.networkd()
     if service is None:
         raise PreconditionFailed(
@@ -137,8 +137,8 @@ def _require_unset(keys, host):
     for key in keys:
         if key in rows and not _says_no(rows[key]):
             raise PreconditionFailed(
-                "{path}:{line} of {host} says {key}={value}, which somebody decided: change it"
-                " there, or take the line away".format(host=host, **rows[key])
+                "{path}:{line} of {host} says {key}={value}, and decides: change it there, or"
+                " take the line away".format(host=host, **rows[key])
             )
 
 
@@ -175,14 +175,14 @@ def unread(keys, host):
     """
     service = network_services.networkd()
     rows = [] if service is None else service["rows"]
-    for what, found in (("its files", rows), ("systemd-analyze", _analyzed())):
-        if found is None:
+    for reader, settings in (("its files", rows), ("systemd-analyze", _analyzed())):
+        if settings is None:
             continue
-        last = network_services.counting(found)
-        others = [key for key in sorted(keys) if not _says_no(last.get(key))]
-        if others:
+        last = network_services.counting(settings)
+        refused = [key for key in sorted(keys) if not _says_no(last.get(key))]
+        if refused:
             return "systemd-networkd of {} would not read {} as no, {} says".format(
-                host, " and ".join(others), what
+                host, " and ".join(refused), reader
             )
     return None
 

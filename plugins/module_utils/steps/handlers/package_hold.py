@@ -46,11 +46,11 @@ class HoldPackages(StepHandler):
     def perform(self, step, record):
         """Hold the packages, and compare what dpkg's status file says."""
         keys = record["packages"]
-        wanted = dict.fromkeys(keys, HOLD)
-        if self.former == wanted:
+        target = dict.fromkeys(keys, HOLD)
+        if self.former == target:
             return outcome(step.context, step_record.PROVEN, "they are on hold already")
         try:
-            done = switch(package_target.digest(self.former), wanted, step.context)
+            done = switch(package_target.digest(self.former), target, step.context)
         except (ChangeError, OSError) as error:
             return outcome(
                 step.context,
@@ -80,7 +80,7 @@ def _folders():
 
 
 def _required_names(names):
-    """Return the names of packages that a step names; raise PreconditionFailed for others."""
+    """Return the names of packages that a step names; raise PreconditionFailed for marked."""
     if not isinstance(names, list) or not 0 < len(names) <= MOST:
         raise PreconditionFailed("the step names no packages that it holds: nothing was changed")
     for name in names:
@@ -92,18 +92,18 @@ def _required_names(names):
 
 
 def _require_holdable(names, rows, host):
-    """Refuse packages that are gone, or that somebody marked for removal."""
+    """Refuse packages that are gone, or that are marked for removal."""
     there = {key.partition(":")[0] for key in rows}
     gone = [name for name in names if name not in there]
-    others = [f"{key} ({rows[key]})" for key in sorted(rows) if rows[key] not in WORDS]
-    if not gone and not others:
+    marked = [f"{key} ({rows[key]})" for key in sorted(rows) if rows[key] not in WORDS]
+    if not gone and not marked:
         return
     reason = "is not installed"
-    if others:
+    if marked:
         reason = "is marked for something else"
     raise PreconditionFailed(
         "the evidence is old: {} of {} {}; {}".format(
-            ", ".join(files.one_line(name, 80) for name in others or gone),
+            ", ".join(files.one_line(name, 80) for name in marked or gone),
             host,
             reason,
             preconditions.OLD,
@@ -120,36 +120,36 @@ def put_back(history, former, step):
     return switch(history["sha256_left"], package_target.decoded(former), step)
 
 
-def switch(expected, wanted, step):
+def switch(expected, target, step):
     """Give packages these selections if their present ones have this digest.
 
-    wanted: {name:architecture: selection}.
+    target: {name:architecture: selection}.
 
     The result is {changed, entry}. ChangeError is raised otherwise.
     """
-    path, real = package_target.path_of(wanted), package_target.real(wanted)
+    path, real = package_target.path_of(target), package_target.real(target)
     with step.exclusive() as root_fd:
-        now = package_target.of_keys(wanted)
+        now = package_target.of_keys(target)
         file_change.compare(path, package_target.digest(now), expected)
-        if now == wanted:
+        if now == target:
             return {"changed": False, "entry": None}
         file_change.demand_ended(path, real, step.root)
-        if not set(wanted.values()) <= set(WORDS):
+        if not set(target.values()) <= set(WORDS):
             raise ChangeError(f"{path} was not changed: nothing here makes that of it")
         entry = None
         if not step.check:
-            entry = _switched(now, wanted, step, root_fd)
+            entry = _switched(now, target, step, root_fd)
         return {"changed": True, "entry": entry}
 
 
-def _switched(now, wanted, step, root_fd):
+def _switched(now, target, step, root_fd):
     """Write the intent, tell dpkg, read its status file, commit; return the entry."""
-    path, former = package_target.path_of(wanted), package_target.encoded(now)
+    path, former = package_target.path_of(target), package_target.encoded(now)
     facts = {
         "path": path,
-        "real": package_target.real(wanted),
+        "real": package_target.real(target),
         "sha256_before": package_target.digest(now),
-        "sha256_after": package_target.digest(wanted),
+        "sha256_after": package_target.digest(target),
         "size_before": len(former),
     }
     with storage.change_errors(
@@ -157,7 +157,7 @@ def _switched(now, wanted, step, root_fd):
     ):
         entry = journal_entry.begin(step, root_fd, facts, former, None)[0]
     with entry:
-        _tell_or_abandon(now, wanted, entry)
+        _tell_or_abandon(now, target, entry)
         try:
             entry.commit()
         except OSError as error:
@@ -169,18 +169,18 @@ def _switched(now, wanted, step, root_fd):
     return f"{entry.run_id}/{entry.name}"
 
 
-def _tell_or_abandon(now, wanted, entry):
-    """Tell dpkg the selections; where they are others then, tell it the former ones again.
+def _tell_or_abandon(now, target, entry):
+    """Tell dpkg the selections; where they are marked then, tell it the former ones again.
 
-    ChangeError is raised where they are not the wanted ones.
+    ChangeError is raised where they are not those of the target.
     """
-    complaint = _tell(now, wanted)
-    present = _present(wanted)
-    if present == wanted:
+    complaint = _tell(now, target)
+    present = _present(target)
+    if present == target:
         return
     if isinstance(present, dict) and present != now:
         complaint = f"{complaint}; {_tell(present, now)}"
-        present = _present(wanted)
+        present = _present(target)
     if present == now:
         entry.abandon("dpkg did not do it")
         raise ChangeError(f"apt-mark did not do it ({complaint or 'it said nothing'})")
@@ -190,20 +190,20 @@ def _tell_or_abandon(now, wanted, entry):
     )
 
 
-def _tell(now, wanted):
+def _tell(now, target):
     """Tell dpkg what of these selections differs, and return what apt-mark complains of."""
     complaints = []
     for selection in (INSTALL, HOLD):
-        keys = [key for key in sorted(wanted) if now.get(key) != wanted[key] == selection]
+        keys = [key for key in sorted(target) if now.get(key) != target[key] == selection]
         if keys:
             complaints.append(command.complaint([PROGRAM, WORDS[selection], *keys], SECONDS))
     return files.one_line("; ".join(filter(None, complaints)), 300)
 
 
-def _present(wanted):
+def _present(target):
     """Return the selections now, or in one line why they are not known."""
     try:
-        return package_target.of_keys(wanted)
+        return package_target.of_keys(target)
     except ChangeError as error:
         return files.one_line(error, 300)
 

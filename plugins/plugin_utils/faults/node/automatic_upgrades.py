@@ -47,14 +47,14 @@ def automatic(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     elif not upgrades.on:
         yield CheckResult(host=host.host, note=f"{JOB} or apt's periodic upgrade is off")
     else:
-        packages = taken(upgrades)
+        packages = taken_packages(upgrades)
         if packages:
             yield present(_hit(host, packages), host=host.host)
         else:
             yield CheckResult(host=host.host)
 
 
-def taken(upgrades: Upgrades) -> list[Package]:
+def taken_packages(upgrades: Upgrades) -> list[Package]:
     """Return the packages that nothing holds, and that unattended-upgrades takes."""
     if not upgrades.on or upgrades.error:
         return []

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Steps against what would change a node at a next start that nobody planned.
+"""Steps against what would change a node at a next start that no operator planned.
 
 Packages are held, and systemd-networkd is told to leave routes and rules of others alone. Nothing
 restarts for either of them.
@@ -10,12 +10,13 @@ restarts for either of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ....module_utils.shared import consent, networkd_settings
 from ....module_utils.shared.step_kinds import HOLD_PACKAGES, NETWORKD_ROUTES, kind_of
 from ...evidence import contract
 from ...evidence.answers.node.network import Network, NetworkService
-from ...evidence.answers.node.next_start import NextStart, Package
+from ...evidence.answers.node.next_start import NextStart
 from ...evidence.document import one_line
 from ...faults.node import automatic_upgrades, network_settings
 from .. import fencing
@@ -33,10 +34,10 @@ NEXT = (
 )
 
 
-def held(scene: RemedyContext) -> Step | None:
+def hold(scene: RemedyContext) -> Step | None:
     """KM702: every package that unattended-upgrades would take is put on hold."""
     upgrades = contract.answer(scene.document, NextStart).upgrades
-    packages = automatic_upgrades.taken(upgrades) if upgrades else []
+    packages = automatic_upgrades.taken_packages(upgrades) if upgrades else []
     if not packages:
         return None
     finding, host = scene.finding, scene.finding.host or ""
@@ -52,7 +53,7 @@ def held(scene: RemedyContext) -> Step | None:
         finding.component,
         finding.node,
         blocked_by=all_of(left_out(scene, host), fencing.refusal(scene), _unwanted(scene, names)),
-        diff=_selections(target, packages),
+        diff=_selections(target, names),
         limit=kind_of(HOLD_PACKAGES).seconds,
         note=UNTIL_UNHOLD,
         change={"kind": HOLD_PACKAGES, "path": target, "packages": names},
@@ -70,22 +71,22 @@ def _unwanted(scene: RemedyContext, names: Sequence[str]) -> str | None:
     )
 
 
-def _selections(target: str, packages: Sequence[Package]) -> str:
-    rows = [f"-{package.name}\tinstall\n+{package.name}\thold\n" for package in packages]
-    return f"--- {target}\n+++ {target}\n{''.join(sorted(rows))}"
+def _selections(target: str, names: Sequence[str]) -> str:
+    rows = [f"-{name}\tinstall\n+{name}\thold\n" for name in names]
+    return f"--- {target}\n+++ {target}\n{''.join(rows)}"
 
 
-def left_alone(scene: RemedyContext) -> Step | None:
+def leave_routes(scene: RemedyContext) -> Step | None:
     """KM534: systemd-networkd leaves routes and rules of others alone from its next start on."""
     service = contract.answer(scene.document, Network).networkd
     if scene.finding.component != network_settings.NETWORKD or service is None:
         return None
-    managed = network_settings.managed_keys(service)
-    keys = sorted(key for key in managed if key in networkd_settings.known(service.systemd or 0))
+    keys_of_release = networkd_settings.known_keys(service.systemd or 0)
+    keys = sorted(set(network_settings.managed_keys(service)).intersection(keys_of_release))
     if not keys and service.systemd:
         return None
     finding, host = scene.finding, scene.finding.host or ""
-    return Step(
+    step = Step(
         label(host, NETWORKD_ROUTES.replace("_", "-")),
         host,
         finding.code,
@@ -95,17 +96,18 @@ def left_alone(scene: RemedyContext) -> Step | None:
         finding.component,
         finding.node,
         blocked_by=all_of(left_out(scene, host), fencing.refusal(scene), _blocked(service, keys)),
-        diff=_added(keys),
         limit=kind_of(NETWORKD_ROUTES).seconds,
         note=NEXT,
-        change={"kind": NETWORKD_ROUTES, "path": FILE, "keys": keys} if keys else None,
-        expect={"component": None} if keys else None,
     )
+    if not keys:
+        return step
+    change = {"kind": NETWORKD_ROUTES, "path": FILE, "keys": keys}
+    return replace(step, diff=_added(keys), change=change, expect={"component": None})
 
 
 def _added(keys: Sequence[str]) -> str:
-    rows = [networkd_settings.SECTION, *(f"{key}=no" for key in keys)]
-    return f"--- {FILE}\n+++ {FILE}\n{''.join(f'+{row}{chr(10)}' for row in rows)}"
+    rows = [f"+{key}=no\n" for key in keys]
+    return f"--- {FILE}\n+++ {FILE}\n+{networkd_settings.SECTION}\n{''.join(rows)}"
 
 
 def _blocked(service: NetworkService, keys: Sequence[str]) -> str | None:
@@ -117,9 +119,9 @@ def _blocked(service: NetworkService, keys: Sequence[str]) -> str | None:
     if row is None:
         return None
     return (
-        f"{one_line(row.path, 200)}:{row.line} says {row.key}={one_line(row.value, 60)}, which"
-        " somebody decided: change it there, or take the line away"
+        f"{one_line(row.path, 200)}:{row.line} says {row.key}={one_line(row.value, 60)}, and"
+        " decides: change it there, or take the line away"
     )
 
 
-REMEDIES = {"KM702": held, "KM534": left_alone}
+REMEDIES = {"KM702": hold, "KM534": leave_routes}

@@ -182,13 +182,13 @@ def test_a_file_of_somebody_else_is_left(node, text):
 @pytest.mark.parametrize(
     "name", ["networkd.conf", "networkd.conf.d/10-a.conf", "networkd.conf.d/z.conf"]
 )
-def test_what_somebody_decided_is_left(node, name):
+def test_what_another_file_decides_is_left(node, name):
     path = node.etc / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("[Network]\nManageForeignRoutingPolicyRules=yes\n")
     answer = node.do()
     assert answer["state"] == "refused"
-    facts(answer["reason"], f"{path}:2 of w1", "ManageForeignRoutingPolicyRules=yes", "decided")
+    facts(answer["reason"], f"{path}:2 of w1", "ManageForeignRoutingPolicyRules=yes", "decides")
     assert not node.path.exists()
 
 
