@@ -19,6 +19,7 @@ STATUS = "/var/lib/dpkg/status"
 NAMES = (
     "kubelet",
     "kubeadm",
+    "kubectl",
     "kubernetes-cni",
     "containerd",
     "containerd.io",
