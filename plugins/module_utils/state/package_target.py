@@ -77,7 +77,7 @@ def _require_settled():
 def _holder(path):
     """Return the process that holds a lock, or None; the lock is not taken for that."""
     try:
-        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = files.opened(path)
     except FileNotFoundError:
         return None
     except OSError as error:

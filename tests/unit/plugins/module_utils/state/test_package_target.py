@@ -13,6 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
     storage,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
 
 STATUS = """Package: containerd
 Status: install ok installed
@@ -72,10 +73,12 @@ def test_names_that_are_none(status: Path, name: str) -> None:
         package_target.selections([name])
 
 
-@pytest.mark.parametrize("name", ["lock", "lock-frontend"])
-def test_a_lock_that_cannot_be_looked_at(status: Path, name: str) -> None:
-    (status.parent / name).mkdir()
-    with pytest.raises(ChangeError, match="cannot be read"):
+def test_a_lock_that_cannot_be_looked_at(status: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str) -> int:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(files, "opened", refuse)
+    with pytest.raises(ChangeError, match="lock-frontend cannot be read"):
         package_target.selections(["runc"])
 
 
