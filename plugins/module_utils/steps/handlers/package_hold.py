@@ -69,7 +69,7 @@ class HoldPackages(StepHandler):
             now = package_target.of_keys(record["packages"])
         except ChangeError as error:
             return None, str(error)
-        free = sorted(key for key, selection in now.items() if selection != HOLD)
+        free = [key for key in record["packages"] if now.get(key) != HOLD]
         if free:
             return step_record.NOT_DONE, "{} is not on hold".format(", ".join(free))
         return step_record.PROVEN, "the packages are on hold"

@@ -303,6 +303,16 @@ def test_killed_before_its_end_was_recorded(node, is_held, words):
     assert step_record.unproven(node.root) == []
 
 
+def test_a_package_that_was_removed_since_is_not_on_hold(node):
+    node.do()
+    node.write([package for package in PACKAGES if package[0] == "bash"])
+    answer = node.forget()
+    assert answer["state"] == "done"
+    assert "containerd:amd64" in answer["reason"]
+    assert "is not on hold" in answer["reason"]
+    assert step_record.of_run(RUN, node.root)[0]["state"] == step_record.NOT_DONE
+
+
 def test_while_packages_are_changed_it_stays_open(node, request):
     node.do()
     request.getfixturevalue("locked")
