@@ -43,6 +43,8 @@ from tests.unit.plugins.module_utils.steps.handlers import (
     test_kernel_module,
     test_kernel_setting,
     test_login_limit,
+    test_networkd_routes,
+    test_package_hold,
     test_pinning_probe,
     test_scheduler_restart,
     test_service_limit,
@@ -131,6 +133,16 @@ class Modules(test_kernel_module.Node):
         fresh = self.kernel.with_name("modules.new")
         fresh.write_text(text)
         fresh.rename(self.kernel)
+        return ""
+
+
+class Packages(test_package_hold.Node):
+    """Its apt-mark is there as well when who asked it is gone."""
+
+    def apt_mark(self, argv: list[str], seconds: float) -> str:
+        effect("apt-mark " + argv[1])
+        apart(lambda: test_package_hold.Node.apt_mark(self, argv, seconds))
+        effect("answer")
         return ""
 
 
@@ -534,6 +546,19 @@ SCENES: dict[str, Scene] = {
         lambda node: tree(node.path.parent),
         ("file_limit",),
         lambda node: node.path,
+    ),
+    "routes of others": Scene(
+        of(test_networkd_routes),
+        lambda node: [node.step()],
+        lambda node: tree(node.etc),
+        ("networkd_routes",),
+        lambda node: node.path,
+    ),
+    "packages on hold": Scene(
+        lambda path, monkeypatch: contextlib.nullcontext(Packages(path, monkeypatch)),
+        lambda node: [node.step()],
+        lambda node: node.held(),
+        ("hold_packages",),
     ),
     "limit of a unit": Scene(
         _limited,

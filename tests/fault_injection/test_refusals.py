@@ -47,6 +47,7 @@ WRITES = {
         "kubelet unmasked",
         "managers' state",
         "leading scheduler",
+        "packages on hold",
         "certificates loaded",
         "snapshot of etcd",
         "history of etcd",

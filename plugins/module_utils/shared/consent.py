@@ -20,6 +20,7 @@ SCHEDULER_PAUSE = "scheduler_pause"
 SERVICE_RESTART = "service_restart"
 LOWER_LIMITS = "lower_limits"
 ETCD_DEFRAGMENT = "etcd_defragment"
+HOLD_PACKAGES = "hold_packages"
 
 WORDS = (
     API_DOWN,
@@ -39,4 +40,5 @@ WORDS = (
     SERVICE_RESTART,
     LOWER_LIMITS,
     ETCD_DEFRAGMENT,
+    HOLD_PACKAGES,
 )

@@ -15,5 +15,8 @@ WORKLOAD = "workload:"
 # Whether a unit of systemd is enabled: unit:<its name>; its bytes are what is-enabled says.
 # Whether it is masked: unit:<the link>
 UNIT = "unit:"
+# What dpkg is to do with packages: packages:<name:architecture>,...; its bytes are one line for
+# each, as dpkg --get-selections prints it.
+PACKAGES = "packages:"
 # The log verbosity of a running process: level:<component>, level:kubelet/<node>
 LEVEL = "level:"

@@ -100,6 +100,7 @@ UNMASK_KUBELET = "unmask_kubelet"
 KERNEL_SETTING, KERNEL_MODULE = "kernel_setting", "kernel_module"
 FILE_LIMIT, UNIT_LIMIT = "file_limit", "unit_limit"
 SWAP_PERSISTENCE, SWAP_OFF = "swap_persistence", "swap_off"
+HOLD_PACKAGES, NETWORKD_ROUTES = "hold_packages", "networkd_routes"
 START_FORMER, RESET_STATE, UNLEND = "start_former", "reset_state", "unlend"
 PINNED_POD, RESTART_LEADER = "pinned_pod", "restart_leader"
 RENEW_CERTIFICATES, LOAD_CERTIFICATES = "renew_certificates", "load_certificates"
@@ -222,6 +223,25 @@ _ROWS = (
         5,
         "steps.handlers.swap_off:KeepSwapOff",
         300,
+        check_mode=NEXT_BOOT,
+        settles_at_once=True,
+        local_up_to=LAST_RISK,
+    ),
+    StepKind(
+        NETWORKD_ROUTES,
+        5,
+        "steps.handlers.networkd_routes:KeepForeignRoutes",
+        30,
+        check_mode=NEXT_BOOT,
+        settles_at_once=True,
+        local_up_to=LAST_RISK,
+    ),
+    # another program may hold dpkg's lock for a moment
+    StepKind(
+        HOLD_PACKAGES,
+        5,
+        "steps.handlers.package_hold:HoldPackages",
+        60,
         check_mode=NEXT_BOOT,
         settles_at_once=True,
         local_up_to=LAST_RISK,

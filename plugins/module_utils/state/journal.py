@@ -19,6 +19,7 @@ from ..shared.journal_names import (  # noqa: F401 # pylint: disable=unused-impo
     CONFIG_MAP,
     FOLDER,
     LEVEL,
+    PACKAGES,
     RUN_ID,
     UNIT,
     WORKLOAD,

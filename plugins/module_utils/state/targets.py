@@ -6,10 +6,11 @@
 The writers are in steps/revert/registry.py, because nothing here changes anything.
 """
 
-from ..shared.journal_names import CONFIG_MAP, LEVEL, UNIT, WORKLOAD
+from ..shared.journal_names import CONFIG_MAP, LEVEL, PACKAGES, UNIT, WORKLOAD
 from . import file_target, storage
 
 API_OBJECT, SYSTEMD_UNIT, LOG_VERBOSITY, FILE = "api_object", "unit", "log_verbosity", "file"
+PACKAGE_SELECTION = "package_selection"
 
 
 class JournalTarget:
@@ -47,6 +48,12 @@ def _read_unit(intent, _root, _run_id, _entry):
     return unit_target.present(intent)
 
 
+def _read_packages(intent, _root, _run_id, _entry):
+    from . import package_target
+
+    return package_target.present(intent)
+
+
 def _read_log_verbosity(intent, root, run_id, entry):
     from . import level_target
 
@@ -69,6 +76,7 @@ TARGETS = (
     JournalTarget(API_OBJECT, CONFIG_MAP, _read_api_object),
     JournalTarget(API_OBJECT, WORKLOAD, _read_api_object),
     JournalTarget(SYSTEMD_UNIT, UNIT, _read_unit),
+    JournalTarget(PACKAGE_SELECTION, PACKAGES, _read_packages),
     JournalTarget(LOG_VERBOSITY, LEVEL, _read_log_verbosity, readable=False),
     JournalTarget(FILE, "", _read_file),
 )

@@ -19,6 +19,7 @@ STATUS = "/var/lib/dpkg/status"
 NAMES = (
     "kubelet",
     "kubeadm",
+    "kubectl",
     "kubernetes-cni",
     "containerd",
     "containerd.io",
@@ -30,6 +31,7 @@ NAMES = (
 )
 DRIVERS = ("nvidia-driver-", "nvidia-dkms-", "libnvidia-compute-", "nvidia-kernel-dkms")
 OFF = ("", "0", "false", "no", "off")
+INSTALL, HOLD = "install", "hold"  # what dpkg is to do with an installed package
 PERIODIC, ENABLED = "APT::Periodic::Unattended-Upgrade", "APT::Periodic::Enable"
 ALLOWED = ("Unattended-Upgrade::Allowed-Origins", "Unattended-Upgrade::Origins-Pattern")
 BLACKLIST = "Unattended-Upgrade::Package-Blacklist"
@@ -57,7 +59,7 @@ def of_apt(root="", run=command.run, seconds=lambda most: most):
             answer["patterns"] = _patterns(settings)
             answer["system"] = _system(root)
             kept = settings.get(BLACKLIST, [])
-            names = [name for name in free(_status(root)) if not _is_kept(name, kept)]
+            names = [name for name in free(status_of(root)) if not _is_kept(name, kept)]
             answer["packages"] = _packages(names[:MAX_PACKAGES], run, seconds)
     except (command.CommandError, OSError) as error:
         answer["error"] = files.one_line(error, LONGEST)
@@ -109,21 +111,31 @@ def _system(root):
     return {"id": values.get("ID", "").capitalize(), "codename": values.get("VERSION_CODENAME", "")}
 
 
-def _status(root):
+def status_of(root=""):
+    """Return the text of dpkg's status file; OSError where it cannot be read."""
     return files.read(root + STATUS, MAX_STATUS).decode("utf-8", "replace")
 
 
 def free(status):
     """Return the installed packages of interest that are not held, by dpkg's status file."""
-    names = []
+    return [name for name, _architecture, selection in installed(status) if selection != HOLD]
+
+
+def installed(status):
+    """Return (name, architecture, selection) of the installed packages of interest."""
+    rows = []
     for block in status.split("\n\n"):
         head = block[:2000].split("\n")
         name = _field(head, "Package: ")
         selection, _flag, state = (_field(head, "Status: ") + "  ").split(" ")[:3]
-        is_of_interest = name in NAMES or name.startswith(DRIVERS)
-        if is_of_interest and state == "installed" and selection != "hold":
-            names.append(name)
-    return names
+        if state == "installed" and is_of_interest(name):
+            rows.append((name, _field(head, "Architecture: "), selection))
+    return rows
+
+
+def is_of_interest(name):
+    """Return whether a package is of Kubernetes, of its runtime or of a GPU's driver."""
+    return name in NAMES or name.startswith(DRIVERS)
 
 
 def _field(lines, key):

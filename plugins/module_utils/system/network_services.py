@@ -4,7 +4,9 @@
 """What systemd-networkd and NetworkManager are told of the interfaces and routes of others."""
 
 import os
+import re
 
+from ..shared import networkd_settings
 from . import boot_firewall, files, systemd
 
 NETWORKD, MANAGER = "systemd-networkd.service", "NetworkManager.service"
@@ -13,7 +15,10 @@ NETWORKD_MAIN = tuple(
 )
 # A file replaces one of the same name in a later folder.
 NETWORKD_FOLDERS = tuple(path + ".d" for path in NETWORKD_MAIN)
-NETWORKD_KEYS = ("ManageForeignRoutes", "ManageForeignRoutingPolicyRules")
+# A package of systemd has its release in the name of this library.
+LIBRARY = re.compile(r"libsystemd-shared-([0-9]{3})[^0-9]")
+LIBRARY_FOLDERS = ("/usr/lib/systemd", "/lib/systemd", "/usr/lib64/systemd")
+MULTIARCH = "/usr/lib"  # where Debian has a folder for each architecture
 MANAGER_MAIN = "/etc/NetworkManager/NetworkManager.conf"
 MANAGER_FOLDERS = tuple(
     folder + "/NetworkManager/conf.d" for folder in ("/etc", "/run", "/usr/lib")
@@ -23,17 +28,39 @@ MAX_TEXT, MAX_FILES, MAX_ROWS, LONGEST = 65536, 50, 50, 500
 
 
 def networkd(root=""):
-    """Return {active, since, rows, unread} of systemd-networkd, None where it is not installed."""
+    """Return {active, since, rows, unread, systemd}; None where networkd is not installed.
+
+    systemd: its release, None where that is not known.
+    """
     if not _installed(NETWORKD, root):
         return None
     main = [path for path in NETWORKD_MAIN if os.path.lexists(root + path)][:1]
-    rows, unread = _settings([*main, *_drop_ins(root, NETWORKD_FOLDERS)], NETWORKD_KEYS, root)
+    rows, unread = _settings(
+        [*main, *_drop_ins(root, NETWORKD_FOLDERS)], networkd_settings.KEYS, root
+    )
     return {
         "active": boot_firewall.active(NETWORKD, root),
         "since": _since(NETWORKD, root),
         "rows": rows,
         "unread": unread,
+        "systemd": systemd_version(root),
     }
+
+
+def systemd_version(root=""):
+    """Return the release of systemd on the disk, None where it is not known."""
+    names = [name for name in files.names(root + MULTIARCH) if "-linux-" in name]
+    for folder in [*LIBRARY_FOLDERS, *(f"{MULTIARCH}/{name}/systemd" for name in names)]:
+        matches = [LIBRARY.match(name) for name in files.names(root + folder)]
+        releases = [int(match.group(1)) for match in matches if match]
+        if releases:
+            return max(releases)
+    return None
+
+
+def counting(rows):
+    """Return {key: the row that counts}: the last one of networkd's section."""
+    return {row["key"]: row for row in rows if row["section"] == networkd_settings.SECTION}
 
 
 def network_manager(root=""):
@@ -82,11 +109,12 @@ def _settings(paths, keys, root):
             if files.reason(error) != "missing":
                 unread.append({"path": files.one_line(path, 253), "error": files.reason(error)})
             continue
-        rows += _rows(path, text, keys)
+        rows += rows_of(path, text, keys)
     return rows[:MAX_ROWS], unread
 
 
-def _rows(path, text, keys):
+def rows_of(path, text, keys):
+    """Return the lines of a file that set these keys, with their sections."""
     rows, section = [], ""
     for number, line in systemd.joined(text):
         key, equals, value = line.partition("=")

@@ -107,7 +107,7 @@ class FileHistory:
         real = change["real"]
         is_unit = real.startswith(journal.UNIT)
         # no component has to start again for it
-        self.alone = is_unit or real.startswith(journal.LEVEL)
+        self.alone = real.startswith((journal.UNIT, journal.PACKAGES, journal.LEVEL))
         self.path = change["path"]
         self.state = change["state"]
         steps = _steps(change, items)

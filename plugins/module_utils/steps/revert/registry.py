@@ -7,11 +7,23 @@ The package `capture` is above this one. Its modules are imported by name when t
 a program contains them only where its action ships them (SHIP, SHIPPED).
 """
 
-from ...state.targets import API_OBJECT, FILE, LOG_VERBOSITY, SYSTEMD_UNIT, target_of
-from .writers import ApiObjectWriter, FileWriter, UnitWriter
+from ...state.targets import (
+    API_OBJECT,
+    FILE,
+    LOG_VERBOSITY,
+    PACKAGE_SELECTION,
+    SYSTEMD_UNIT,
+    target_of,
+)
+from .writers import ApiObjectWriter, FileWriter, PackageWriter, UnitWriter
 
 # Each has restore(history, former, step), which returns {changed, entry}.
-WRITERS = {FILE: FileWriter, API_OBJECT: ApiObjectWriter, SYSTEMD_UNIT: UnitWriter}
+WRITERS = {
+    FILE: FileWriter,
+    API_OBJECT: ApiObjectWriter,
+    SYSTEMD_UNIT: UnitWriter,
+    PACKAGE_SELECTION: PackageWriter,
+}
 # Each has undo_open(intent) too, since what it writes cannot be read back.
 CAPTURE_WRITERS = {LOG_VERBOSITY: ("klog_level", "VerbosityWriter")}
 RAISE_KUBELET = "raise_kubelet"

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Restores the files, units and texts of the API that entries of the journal are about."""
+"""Restores what entries of the journal are about: files, units, packages, texts of the API."""
 
 from ...state import journal
 from .. import file_change
@@ -35,6 +35,16 @@ class UnitWriter:
         from ..handlers import service_start
 
         return service_start.put_back(history, history["items"][0]["intent"], former, step)
+
+
+class PackageWriter:
+    """Gives packages the selections that they had."""
+
+    def restore(self, history, former, step):
+        """Restore the former selections."""
+        from ..handlers import package_hold
+
+        return package_hold.put_back(history, former, step)
 
 
 class ApiObjectWriter:

@@ -28,6 +28,7 @@ JOB = "apt-daily-upgrade.timer"
     "KM702",
     "Packages of Kubernetes or its runtime upgrade themselves",
     severity="warning",
+    risk=1,
     applies="nodes with unattended-upgrades",
     needs=("kubelet", COLLECTOR),
     tier="deep",
@@ -46,11 +47,18 @@ def automatic(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     elif not upgrades.on:
         yield CheckResult(host=host.host, note=f"{JOB} or apt's periodic upgrade is off")
     else:
-        packages = [package for package in upgrades.packages if _is_taken(package, upgrades)]
+        packages = taken_packages(upgrades)
         if packages:
             yield present(_hit(host, packages), host=host.host)
         else:
             yield CheckResult(host=host.host)
+
+
+def taken_packages(upgrades: Upgrades) -> list[Package]:
+    """Return the packages that nothing holds, and that unattended-upgrades takes."""
+    if not upgrades.on or upgrades.error:
+        return []
+    return [package for package in upgrades.packages if _is_taken(package, upgrades)]
 
 
 def _is_taken(package: Package, upgrades: Upgrades) -> bool:

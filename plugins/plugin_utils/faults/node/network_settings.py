@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import TypeGuard
 
 from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
+from ....module_utils.shared.networkd_settings import NO, ROUTES, RULES, SECTION
 from ...evidence.answers.node.network import Interface, NetworkService, ServiceSetting
 from ...evidence.document import one_line
 from ...models import ages, pod_start
@@ -39,6 +40,7 @@ NEEDS = (
     ("calico-node", XTABLES),
     ("kube-proxy", XTABLES),
 )
+NETWORKD = "systemd-networkd"  # the component of findings about it
 JOINING, LATER = 120.0, 60.0  # seconds
 SHOWN = 3
 CILIUM, LXC, FLANNEL = "cilium_host", "lxc*", "flannel.1"
@@ -52,8 +54,6 @@ FOREIGN = (
     ("cali*", "Calico", False),
     ("kube-bridge", "kube-router", False),
 )
-FOREIGN_KEYS = ("ManageForeignRoutingPolicyRules", "ManageForeignRoutes")
-NO = ("no", "false", "0", "off", "n", "f")
 # What a tunnel adds to each packet.
 TUNNELS = ((FLANNEL, 50), ("vxlan.calico", 50))
 # The interfaces of pods whose packets go through a tunnel, which is only there where it is used.
@@ -171,7 +171,7 @@ def _networkd(host: Host) -> Iterator[Detection]:
     plugin = next((row for row in FOREIGN if host.network.has(row[0])), None)
     if plugin is None or not _runs(service):
         return
-    managed = [key for key in FOREIGN_KEYS if _value(service, key).lower() not in NO]
+    managed = managed_keys(service)
     if not managed:
         return
     _interface, name, for_each_pod = plugin
@@ -198,14 +198,20 @@ def _networkd(host: Host) -> Iterator[Detection]:
         " came with systemd 246, ManageForeignRoutingPolicyRules with 249",
         host=host.host,
         node=host.node,
-        component="systemd-networkd",
+        component=NETWORKD,
+        risk=1,
         severity=severity,
     )
 
 
+def managed_keys(service: NetworkService) -> list[str]:
+    """Return the settings that no file of networkd says no to."""
+    return [key for key in (RULES, ROUTES) if _value(service, key).lower() not in NO]
+
+
 def _value(service: NetworkService, key: str) -> str:
     """Return the last value of a key, "" where no file sets it."""
-    values = [row.value for row in service.rows if row.key == key and row.section == "[Network]"]
+    values = [row.value for row in service.rows if row.key == key and row.section == SECTION]
     return values[-1] if values else ""
 
 

@@ -14,6 +14,7 @@ from . import (
     etcd_space,
     kernel_settings,
     maintenance,
+    next_start,
     rejected_pods,
     scheduler_restart,
     services,
@@ -34,6 +35,7 @@ AREAS = (
     boot,
     scheduler_restart,
     etcd_space,
+    next_start,
 )
 
 

@@ -59,6 +59,7 @@ class NetworkService:
     since: float | None = None
     rows: tuple[ServiceSetting, ...] = ()
     unread: tuple[Unread, ...] = ()
+    systemd: int | None = None  # the release of systemd, which only networkd has
 
 
 @dataclass(frozen=True)

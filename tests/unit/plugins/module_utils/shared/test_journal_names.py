@@ -30,7 +30,13 @@ def test_what_is_no_run_id(text: str) -> None:
 def test_no_prefix_hides_another_and_none_is_a_path() -> None:
     prefixes = [target.prefix for target in targets.TARGETS if target.prefix]
     assert sorted(prefixes) == sorted(
-        [journal_names.CONFIG_MAP, journal_names.WORKLOAD, journal_names.UNIT, journal_names.LEVEL]
+        [
+            journal_names.CONFIG_MAP,
+            journal_names.WORKLOAD,
+            journal_names.UNIT,
+            journal_names.PACKAGES,
+            journal_names.LEVEL,
+        ]
     )
     for prefix in prefixes:
         assert not prefix.startswith("/")

@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
         ("workload:/apis/apps/v1/namespaces/a/deployments/b", targets.API_OBJECT),
         ("unit:kubelet.service", targets.SYSTEMD_UNIT),
         ("unit:/etc/systemd/system/kubelet.service", targets.SYSTEMD_UNIT),
+        ("packages:containerd:amd64,runc:amd64", targets.PACKAGE_SELECTION),
         ("level:kube-scheduler", targets.LOG_VERBOSITY),
         ("level:kubelet/w1", targets.LOG_VERBOSITY),
         ("/etc/kubernetes/manifests/kube-scheduler.yaml", targets.FILE),

@@ -81,3 +81,34 @@ def test_a_file_that_cannot_be_read_is_told(root):
     path, _write = root
     (path / "etc/NetworkManager/conf.d/a.conf").mkdir(parents=True)
     assert network_services.network_manager(str(path))["unread"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "release"),
+    [
+        ("/usr/lib/systemd", "libsystemd-shared-249.so", 249),  # Ubuntu 22.04
+        ("/lib/systemd", "libsystemd-shared-247.so", 247),  # Debian 11
+        ("/usr/lib/x86_64-linux-gnu/systemd", "libsystemd-shared-252.so", 252),  # Debian 12
+        ("/usr/lib/systemd", "libsystemd-shared-252-32.el9_4.7.so", 252),  # RHEL 9
+        ("/usr/lib64/systemd", "libsystemd-shared-257.so", 257),
+        ("/usr/lib/systemd", "libsystemd-shared-2570.so", None),
+        ("/usr/lib/systemd", "systemd-networkd", None),
+        ("/usr/lib/modules/systemd", "libsystemd-shared-252.so", None),
+    ],
+)
+def test_the_release_of_systemd(root, folder, name, release):
+    path, write = root
+    write(f"{folder}/{name}")
+    assert network_services.systemd_version(str(path)) == release
+    assert network_services.networkd(str(path))["systemd"] == release
+
+
+def test_the_last_row_of_the_section_counts():
+    rows = network_services.rows_of(
+        "/x",
+        "[Network]\nManageForeignRoutes=yes\n[DHCPv4]\nManageForeignRoutes=no\n"
+        "[Network]\nManageForeignRoutes=off\n#ManageForeignRoutes=yes\n",
+        ("ManageForeignRoutes",),
+    )
+    (row,) = network_services.counting(rows).values()
+    assert (row["line"], row["value"]) == (6, "off")
