@@ -28,7 +28,8 @@ FINDINGS = {
     ),
     **dict.fromkeys(("etcd", "kube-controller-manager", "kube-scheduler"), OF_COMPONENTS),
     "kube-apiserver": (*OF_COMPONENTS, "KM177", "KM223"),
-    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
+    **dict.fromkeys(("k3s", "rke2"), (*OF_COMPONENTS, "KM502", "KM529")),
+    **dict.fromkeys(("k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
     "kubeadm": (),  # what it says to its operator
 }
 OF_PODS = ("KM550", "KM560", "KM561")
