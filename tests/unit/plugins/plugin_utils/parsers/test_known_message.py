@@ -66,6 +66,28 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "rbac-role-missing",
+        "kube-scheduler",
+        'User "system:kube-scheduler" cannot list resource "pods" in API group "" at the cluster'
+        ' scope: RBAC: clusterrole.rbac.authorization.k8s.io "system:kube-scheduler" not found',
+    ),
+    (
+        "provider-id-of-another-cloud",
+        "cloud",
+        "E1102 13:36:37.503965 1 node_lifecycle_controller.go:185] error checking if node i-0 is"
+        " shutdown: Invalid format for AWS instance ()",
+    ),
+    (
+        "node-local-dns-without-dummy",
+        "dns",
+        "[ERROR] Failed to add non-existent interface nodelocaldns: file exists",
+    ),
+    (
+        "oidc-claim-missing",
+        "kube-apiserver",
+        'oidc: parse groups claim "groups": json: cannot unmarshal string into Go value',
+    ),
+    (
         "authority-of-the-same-name",
         "etcd",
         '"error":"x509: certificate signed by unknown authority (possibly because of \\"x509:'
