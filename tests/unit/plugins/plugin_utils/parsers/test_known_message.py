@@ -66,6 +66,22 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "metrics-server-low-port",
+        "metrics-server",
+        "failed to listen on 0.0.0.0:10250: listen tcp 0.0.0.0:10250: bind: address already in use",
+    ),
+    (
+        "ebs-driver-without-node-data",
+        "ebs-plugin",
+        'E0814 14:33:48.216738 1 metadata.go:72] "Retrieving IMDS metadata failed" err="could not'
+        ' get IMDS metadata: operation error ec2imds: GetInstanceIdentityDocument"',
+    ),
+    (
+        "k3s-sqlite-locked",
+        "k3s",
+        'time="2024-11-08T10:00:00Z" level=info msg="Slow SQL: database is not locked"',
+    ),
+    (
         "rbac-role-missing",
         "kube-scheduler",
         'User "system:kube-scheduler" cannot list resource "pods" in API group "" at the cluster'
