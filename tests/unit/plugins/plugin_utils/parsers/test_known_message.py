@@ -66,6 +66,32 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "azure-linked-action-denied",
+        "cloud",
+        "The client 'x' does not have permission to perform action 'Microsoft.Network/write' at"
+        " scope '/subscriptions/s'",
+    ),
+    (
+        "azure-api-throttled",
+        "cloud",
+        "Retriable: false, RetryAfter: 0s, HTTPStatusCode: 404, RawError: not found",
+    ),
+    (
+        "aws-quota",
+        "cloud",
+        "RequestLimitExceeded: Request limit exceeded",
+    ),
+    (
+        "dns-without-forward",
+        "dns",
+        "[ERROR] plugin/errors: 2 example.com. A: plugin/loop: no next hop",
+    ),
+    (
+        "cinder-zone-invalid",
+        "csi",
+        "The requested availability zone is not available",
+    ),
+    (
         "metrics-server-low-port",
         "metrics-server",
         "failed to listen on 0.0.0.0:10250: listen tcp 0.0.0.0:10250: bind: address already in use",
