@@ -11,6 +11,9 @@ from tests.gate.runner import Context
 from tests.gate.stages import nox
 
 NODE_CODE = ("plugins/modules", "plugins/module_utils")
+# What users and contributors read; .codespellrc says what of it is no word.
+SPELLED = ("changelogs", "command", "docs", "examples", "extensions", "playbooks", "plugins")
+SPELLED += ("roles", "CONTRIBUTING.md", "README.md", "SECURITY.md")
 
 
 WORKERS = 2  # processes of a stage that runs its tests in parallel: the machines have two cores
@@ -127,7 +130,7 @@ def floor(context: Context) -> counts.Counts:
 
 
 def lint(context: Context) -> counts.Counts:
-    """Run ansible-lint as strict as it goes, and nox's lint: ruff, yamllint, mypy."""
+    """Run ansible-lint as strict as it goes, codespell, and nox's lint: ruff, yamllint, mypy."""
     found = counts.Counts()
     home = venvs.ensure("test")
     paths = os.pathsep.join([str(venvs.collections()), str(venvs.bundled("containers.podman"))])
@@ -140,6 +143,7 @@ def lint(context: Context) -> counts.Counts:
     for name, command in (
         ("ansible-lint", ["ansible-lint", "--offline", "--strict", "--nocolor"]),
         ("antsibull-changelog", ["antsibull-changelog", "lint"]),
+        ("codespell", ["codespell", *SPELLED]),
     ):
         returncode, _text = context.run(
             [str(pathlib.Path(home / "bin" / command[0])), *command[1:]], env=env

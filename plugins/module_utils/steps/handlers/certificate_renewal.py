@@ -317,19 +317,24 @@ def _misfit(name, scene, fresh):
     if (now.subject_values, now.names) != (was.subject_values, was.names):
         return "has other names than the former one"
     if now.algorithm != was.algorithm:
-        return (
-            f"has a key of {now.algorithm or OTHER}, and the former one is of"
-            f" {was.algorithm or OTHER}, which this kubeadm does not make: sign it with the"
-            f" authority by openssl, or accept the other key by kubeadm certs renew {name}"
-        )
+        return _other_algorithm(name, now.algorithm, was.algorithm)
     if now.issuer != signer.subject:
         return "has another authority than the one of this node"
-    is_now = now.begins <= time.time() < now.ends
     if now.serial == was.serial:
         return "is the former one"
+    is_now = now.begins <= time.time() < now.ends
     if not is_now or now.ends > signer.ends:
         return "has dates that do not fit"
     return None
+
+
+def _other_algorithm(name, algorithm, former):
+    """Return what is wrong where kubeadm does not make a key of the former kind."""
+    return (
+        f"has a key of {algorithm or OTHER}, and the former one is of {former or OTHER}, which"
+        " this kubeadm does not make: sign it with the authority by openssl, or accept the other"
+        f" key by kubeadm certs renew {name} (before 1.20 kubeadm alpha certs renew {name})"
+    )
 
 
 def _ended(written, error):

@@ -370,12 +370,9 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     pods = sum(row.late(WAITED_SECONDS) for row in rows)
     reasons = and_others([_reason(cause, rows) for cause in causes_by_kind.values()])
     cures = and_others([cause.cure for cause in causes_by_kind.values()])
-    reach = "which is no fault of a node"
-    if not all(row.is_of(WORKLOAD) for row in rows):
-        reach = "and no other workload of their nodes waits for the same"
     hit = Detection(
-        f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start, {reach}:"
-        f" {reasons}",
+        f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start,"
+        f" {_reach(rows)}: {reasons}",
         tuple(proof(cluster, row) for row in rows[:SHOWN]),
         cures,
         severity=_weight(causes_by_kind),
@@ -383,6 +380,13 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     if len(causes_by_kind) > 1:
         return hit
     return explained(hit, PLACES, [row.text for row in rows if not row.is_of(WORKLOAD)])
+
+
+def _reach(rows: Sequence[Waiting]) -> str:
+    """Return why the nodes of these pods are not accused."""
+    if all(row.is_of(WORKLOAD) for row in rows):
+        return "which is no fault of a node"
+    return "and no other workload of their nodes waits for the same"
 
 
 def _weight(kinds: Collection[str]) -> str:

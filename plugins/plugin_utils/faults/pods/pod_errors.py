@@ -146,21 +146,21 @@ def saying(cluster: Cluster) -> Iterator[CheckResult]:
         groups.setdefault(row.kind, []).append(row)
     hits = [_hit(rows) for rows in groups.values()]
     hits += _plugins(cluster)
-    left = system_pods.notes(map(_note, cluster.hosts))
-    yield CheckResult(tuple(hits), tuple(_missing(cluster)), note=left)
+    note = system_pods.notes(map(_note, cluster.hosts))
+    yield CheckResult(tuple(hits), tuple(_missing(cluster)), note=note)
 
 
 def _note(host: Host) -> str:
     """Return which logs of a host were not read, and how to see them."""
     errors = host.pod_errors
-    left = system_pods.unread_note(
+    unread = system_pods.unread_note(
         host, errors.unread, "that were written to of late", "--since=10m"
     )
     if not errors.gaps:
-        return left
+        return unread
     unreadable = f"{host.host}: the logs of {and_others(errors.gaps)} cannot be read there"
     look = "see them with kubectl -n NAMESPACE logs POD --all-containers --since=10m"
-    return "; ".join(filter(None, (left, unreadable, look)))
+    return "; ".join(filter(None, (unread, unreadable, look)))
 
 
 def _missing(cluster: Cluster) -> Iterator[Missing]:

@@ -165,11 +165,11 @@ def ending(cluster: Cluster) -> Iterator[CheckResult]:
         groups.setdefault(row.kind, []).append(row)
     missing = [item for host in cluster.hosts for item in _missing(host)]
     hits = tuple(_hit(cluster, rows) for rows in groups.values())
-    left = [
+    texts = [
         unread_note(host, host.unread_system_pods, "that started again of late", "--previous")
         for host in cluster.hosts
     ]
-    yield CheckResult(hits, tuple(missing), note=notes(left))
+    yield CheckResult(hits, tuple(missing), note=notes(texts))
 
 
 def _missing(host: Host) -> tuple[Missing, ...]:
@@ -179,30 +179,30 @@ def _missing(host: Host) -> tuple[Missing, ...]:
     return missing
 
 
-def unread_note(host: Host, unread: UnreadPods, which: str, option: str) -> str:
+def unread_note(host: Host, unread: UnreadPods, state: str, option: str) -> str:
     """Return how many logs of a host were not read, and how to see them; "" where all were."""
     if not unread.count:
         return ""
-    of_all = f"{unread.count} logs of the cluster's own pods {which} were not read"
+    of_all = f"{unread.count} logs of the cluster's own pods {state} were not read"
     if unread.read:
         of_all = (
-            f"{unread.read} of {unread.read + unread.count} logs of the cluster's own pods {which}"
+            f"{unread.read} of {unread.read + unread.count} logs of the cluster's own pods {state}"
             " were read"
         )
-    others = "the other pods"
+    rest = "the other pods"
     if unread.pods:
-        others += f", such as {and_others(unread.pods)}"
+        rest += f", such as {and_others(unread.pods)}"
     return (
-        f"{host.host}: {of_all}; see those of {others}: kubectl -n NAMESPACE logs POD"
+        f"{host.host}: {of_all}; see those of {rest}: kubectl -n NAMESPACE logs POD"
         f" --all-containers {option}"
     )
 
 
 def notes(texts: Iterable[str]) -> str:
     """Return the first few notes of hosts as one, and how many more there are."""
-    given = [text for text in texts if text]
-    more = len(given) - SHOWN
-    return "; ".join(given[:SHOWN]) + (f"; and of {more} more hosts" if more > 0 else "")
+    present = [text for text in texts if text]
+    more = len(present) - SHOWN
+    return "; ".join(present[:SHOWN]) + (f"; and of {more} more hosts" if more > 0 else "")
 
 
 def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:

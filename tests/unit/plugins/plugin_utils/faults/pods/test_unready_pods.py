@@ -38,6 +38,18 @@ def test_a_healthy_cluster_and_missing_evidence(world):
     assert set(judged(world, "KM561")[0]) <= {"not_applicable"}
 
 
+def test_an_agent_without_its_peers(world):
+    fail(world)
+    verdicts, (found,) = judged(world, "KM561")
+    assert verdicts == ["present"]
+    assert (found.host, found.node, found.severity) == ("w1", "w1", "warning")
+    assert found.summary.startswith("kube-system/calico-node on w1 fails its probes, 30 times")
+    assert "no session of BGP is established with 192.0.2.11,192.0.2.12" in found.summary
+    assert "IP_AUTODETECTION_METHOD" in found.remedy
+    assert "kubectl -n kube-system logs calico-node-bcdfg -c calico-node" in found.remedy
+    assert BGP in found.evidence[0].text
+
+
 def test_probes_that_were_not_all_read(world):
     """The rows that were read are judged all the same, and what waits is known."""
     data = world.data("api", "pod_start")
@@ -49,18 +61,6 @@ def test_probes_that_were_not_all_read(world):
     fail(world)
     verdicts, (found,) = judged(world, "KM561")
     assert (verdicts, found.node) == (["present"], "w1")
-
-
-def test_an_agent_without_its_peers(world):
-    fail(world)
-    verdicts, (found,) = judged(world, "KM561")
-    assert verdicts == ["present"]
-    assert (found.host, found.node, found.severity) == ("w1", "w1", "warning")
-    assert found.summary.startswith("kube-system/calico-node on w1 fails its probes, 30 times")
-    assert "no session of BGP is established with 192.0.2.11,192.0.2.12" in found.summary
-    assert "IP_AUTODETECTION_METHOD" in found.remedy
-    assert "kubectl -n kube-system logs calico-node-bcdfg -c calico-node" in found.remedy
-    assert BGP in found.evidence[0].text
 
 
 def test_a_server_that_does_not_listen(world):
