@@ -43,12 +43,7 @@ def collect(context):
     misses, else []. read, unread: how many logs that are written to were read, and were not;
     unread_pods: some of the pods of the latter.
     """
-    kubelet = context.data.get("kubelet") or {}
-    context.source = root = component_end.log_folder(kubelet)
-    if not os.path.isdir(root):
-        raise Absent(f"{root} does not exist")
-    if not os.access(root, os.R_OK | os.X_OK):
-        raise Denied(f"{root} is not this user's to read")
+    root = _folder(context)
     now = time.time()
     newest = sorted(_logs(root), key=_precedence)
     logs = _restarted(now, newest)
@@ -64,6 +59,16 @@ def collect(context):
         "unread": len(unread),
         "unread_pods": _pods(unread),
     }
+
+
+def _folder(context):
+    """Return the folder of the logs of pods."""
+    context.source = root = component_end.log_folder(context.data.get("kubelet") or {})
+    if not os.path.isdir(root):
+        raise Absent(f"{root} does not exist")
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise Denied(f"{root} is not this user's to read")
+    return root
 
 
 def _is_add_on(log):

@@ -188,9 +188,9 @@ def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
 @waiting_check("KM225", "Pods wait for another reason", explained_by=causes("KM115"))
 def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a reason that only the scheduler's message states."""
-    said = "of what the scheduler says itself"
+    reason = "of what the scheduler says itself"
     advice = "read the scheduler's words; its log has more"
-    for result in _waiting_results(cluster, OTHER, said, advice):
+    for result in _waiting_results(cluster, OTHER, reason, advice):
         hits = (
             explained(hit, (EVENT,), [proof.text or "" for proof in hit.evidence])
             for hit in result.hits
