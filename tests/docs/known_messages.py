@@ -20,7 +20,7 @@ EXAMPLES = (
 OF_COMPONENTS = ("KM114", "KM116", "KM117", "KM118")
 # The findings that quote what is said at a place; any other place is a pod of the cluster itself.
 FINDINGS = {
-    "event": ("KM223", "KM600", "KM610"),
+    "event": ("KM223", "KM225", "KM600", "KM610"),
     "kubelet": ("KM114", "KM502", "KM525", "KM529", "KM600", "KM610"),
     "kernel": ("KM562",),
     **dict.fromkeys(
@@ -29,7 +29,8 @@ FINDINGS = {
     ),
     **dict.fromkeys(("etcd", "kube-controller-manager", "kube-scheduler"), OF_COMPONENTS),
     "kube-apiserver": (*OF_COMPONENTS, "KM177", "KM223"),
-    **dict.fromkeys(("k3s", "rke2", "k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
+    **dict.fromkeys(("k3s", "rke2"), (*OF_COMPONENTS, "KM502", "KM529")),
+    **dict.fromkeys(("k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
     "kubeadm": (),  # what it says to its operator
 }
 # Findings about a program itself, which no workload keeps from its work.

@@ -14,8 +14,9 @@ WINDOW = 600  # seconds
 SETTLE = 120
 LOG_BYTES = 64 * 1024  # of the end of a log
 TOLD = 3  # lines of a device plugin
-# klog, logrus and slog, JSON of zap and others, Calico and CoreDNS, the logger of Go, BIRD. A level
-# of a warning is no error: most programs warn of what is usual.
+# klog, logrus and slog, JSON of zap and others, Calico and CoreDNS, the logger of Go, BIRD, nginx
+# (whose level error is about one request), Rook, and keepalived, which has no levels. A level of a
+# warning is no error: most programs warn of what is usual.
 _ERRORS = (
     rb"(?:[EF]\d{4} \d\d:"
     rb'|(?:(?:time|ts)=\\?"?[^"\s]{8,64}\\?"? )?(?:level|lvl)=\\?"?(?:error|fatal|panic|eror)\b'
@@ -24,7 +25,11 @@ _ERRORS = (
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?(?:[\w./-]{1,40}: )?"
     rb"(?:[Ee]rror|[Ff]atal|panic|[Ff]ailed|[Ff]ailure|[Uu]nable|[Cc]ould not|[Cc]annot)\b"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?bird6?: [^\n]{0,120}?"
-    rb"(?: is down|[Ee]rror|denied|refused|unreachable|No route|Unexpected|[Ii]nvalid))"
+    rb"(?: is down|[Ee]rror|denied|refused|unreachable|No route|Unexpected|[Ii]nvalid)"
+    rb"|[\d/]{10} [\d:]{8} \[(?:alert|emerg)\]"
+    rb"|[\d-]{10} [\d:.]{8,15} [EC] \| "
+    rb"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}: [^\n]{0,160}?"
+    rb"(?:WARNING|received an invalid|bogus VRRP packet|not present in MASTER))"
 )
 _HEAD = rb'^(?:\S{20,40} std(?:err|out) [FP]\S* |\{"log":")'
 _IN_FILE = re.compile(_HEAD + _ERRORS + rb"[^\n]*", re.MULTILINE)

@@ -13,8 +13,35 @@ NAMES = (
     "cilium",
 )
 PREFIXES = ("openshift-",)
+# Of add-ons that the cluster's traffic, volumes and certificates need. What their pods say may be
+# about one object of users, so it counts only where its cause is known.
+ADD_ONS = (
+    "calico-apiserver",
+    "cattle-fleet-system",
+    "cattle-system",
+    "cert-manager",
+    "gpu-operator",
+    "ingress-nginx",
+    "local-path-storage",
+    "longhorn-system",
+    "metallb-system",
+    "nvidia-gpu-operator",
+    "rook-ceph",
+    "vmware-system-csi",
+)
+DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
 
 
 def is_one(namespace):
     """Return whether a namespace is one of the cluster's own."""
     return namespace in NAMES or str(namespace).startswith(PREFIXES)
+
+
+def is_add_on(namespace, pod):
+    """Return whether a pod is one of an add-on; a device plugin is the cluster's own."""
+    return namespace in ADD_ONS and not is_device_plugin(pod)
+
+
+def is_device_plugin(pod):
+    """Return whether a pod of this name is a device plugin."""
+    return any(word in pod for word in DEVICE_PLUGINS)

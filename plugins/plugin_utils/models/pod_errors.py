@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...module_utils.shared import system_namespaces
 from ..evidence import contract
 from ..evidence.answers.node.repeated_errors import ComponentErrors
 from ..evidence.answers.node.system import System
@@ -69,15 +70,25 @@ class PodErrors:
 
 
 def extract(document: Mapping[str, Any]) -> PodErrors:
-    """Return what the cluster's own pods of one host repeat."""
+    """Return what the cluster's own pods of one host repeat, and add-ons of a known cause."""
     answer = contract.answer(document, SystemPods)
     running = answer.running
     if running is None:
         return PodErrors()
     clock = contract.answer(document, System).clock or 0.0
-    gaps = tuple(one_line(f"{row.namespace}/{row.pod}", 320) for row in running if row.error)
+    gaps = tuple(
+        one_line(f"{row.namespace}/{row.pod}", 320)
+        for row in running
+        if row.error and not system_namespaces.is_add_on(row.namespace, row.pod)
+    )
     unread = UnreadPods(answer.unread, answer.read, system_pods.named(answer.unread_pods))
-    return PodErrors(True, tuple(_read(row, clock) for row in running), gaps, unread)
+    pods = (_read(row, clock) for row in running)
+    counted = (
+        pod
+        for pod in pods
+        if pod.known is not None or not system_namespaces.is_add_on(pod.namespace, pod.pod)
+    )
+    return PodErrors(True, tuple(counted), gaps, unread)
 
 
 def _read(row: RunningPod, clock: float) -> PodError:

@@ -37,6 +37,8 @@ CONTROL_PLANE = (
     "etcd",
 )
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
+# Programs of many components: of what they log, only what has a known cause counts.
+SUPERVISORS = ("k3s", "rke2")
 # Between two tries components wait at most: kubelet 7 s for its lease and 10 s for the Node's
 # status, leader election 2 s, a reflector 30 s (60 s with jitter), a member of etcd 5 s. So what
 # goes on was said within two minutes. The restart of an API server, or of a whole control plane
@@ -194,6 +196,8 @@ def worst(row: ComponentErrors, read_at: float, releases: Releases = UNKNOWN) ->
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
         return max(obstacles, key=weight)
+    if row.component in SUPERVISORS:
+        return None
     return next(_unclear(candidates, read_at), None)
 
 
@@ -318,10 +322,7 @@ def _read(
     places: Iterable[str] = (),
 ) -> Repeated:
     entry = replace(entry, line=entry.line[:LONGEST])
-    table = "containerd"
-    if row.component not in RUNTIMES:
-        table = row.component
-    answer = error_answer.read(entry.line, table)
+    answer = error_answer.read(entry.line, _table(row.component))
     release = releases.version(row.component)
     cause = known_message.find((row.component, *places), entry.line, release)
     is_of_workload = cause is not None and cause.is_of_workload
@@ -329,6 +330,13 @@ def _read(
     if answer is not None and not is_of_workload and not _OTHERS.search(entry.line):
         is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
     return Repeated(row, entry, answer, is_obstacle, cause)
+
+
+def _table(component: str) -> str:
+    """Return the table of messages that a component has."""
+    if component in RUNTIMES:
+        return "containerd"
+    return "k3s" if component in SUPERVISORS else component
 
 
 def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...module_utils.shared import system_namespaces
 from ..evidence import contract
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
@@ -64,10 +65,18 @@ class UnreadPods:
 
 
 def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
-    """Return the containers of one host that were started often, and of late."""
+    """Return the containers of one host that were started often, and of late.
+
+    Those of add-ons are there only where the cause of their end is known.
+    """
     system, booted = contract.answer(document, System), _is_booted(document)
     rows = contract.answer(document, SystemPods).pods
-    return tuple(_ended(row, system.clock, booted) for row in rows)
+    pods = (_ended(row, system.clock, booted) for row in rows)
+    return tuple(
+        pod
+        for pod in pods
+        if pod.known is not None or not system_namespaces.is_add_on(pod.namespace, pod.pod)
+    )
 
 
 def unread(document: Mapping[str, Any]) -> UnreadPods:

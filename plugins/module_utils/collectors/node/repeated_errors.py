@@ -31,6 +31,8 @@ RUNTIMES = {
     "cri-dockerd.service": "cri-dockerd",
 }
 KUBELETS = ("kubelet", "hyperkube")
+# Programs that run the kubelet and more; each logs by its own name.
+SUPERVISORS = ("k3s", "rke2")
 
 
 def collect(context):
@@ -155,10 +157,13 @@ def _units(context, kubelet, now):
 
 
 def _of_kubelet(kubelet, now):
-    """Return [(identifier, row)] of the kubelet; [] where it does not run as a unit of its own."""
-    process, name = kubelet.get("process") or {}, (kubelet.get("unit") or {}).get("name")
-    if not process or name != "kubelet.service":
+    """Return [(identifier, row)] of the kubelet, or of the K3s or RKE2 that it is a part of."""
+    process, name = kubelet.get("process") or {}, (kubelet.get("unit") or {}).get("name") or ""
+    supervisor = next((word for word in SUPERVISORS if name.startswith(word)), None)
+    if not process or not (supervisor or name == "kubelet.service"):
         return []
+    if supervisor:
+        return [(supervisor, _Row(supervisor, name, process.get("started_at"), now))]
     identifier = KUBELETS["hyperkube" in (process.get("exe") or "")]
     return [(identifier, _Row("kubelet", name, process.get("started_at"), now))]
 

@@ -4,8 +4,9 @@
 """Collector system_pods: logs of the cluster's own pods that end or say an error repeatedly.
 
 These are kube-proxy, network plugins, the cluster's DNS, cloud controller managers and others in
-namespaces of the system. The kubelet numbers the logs of a container by its starts: no runtime and
-no API is asked. Static pods of the control plane are those of component_end.
+namespaces of the system, and add-ons such as load balancers and certificate managers. The kubelet
+numbers the logs of a container by its starts: no runtime and no API is asked. Static pods of the
+control plane are those of component_end.
 """
 
 import os
@@ -23,8 +24,6 @@ RECENT = 3600  # seconds since the newest log began
 # off: where the log of the start before it is there, and where it is not.
 OF_MANY, OF_MANY_ALONE = 900, 2100
 MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES, MAX_NAMED = 1000, 8, 24, 4, 5
-# A plugin looks for its devices at its start, and says then what it misses.
-DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
 
 
 def collect(context):
@@ -44,26 +43,42 @@ def collect(context):
     misses, else []. read, unread: how many logs that are written to were read, and were not;
     unread_pods: some of the pods of the latter.
     """
-    kubelet = context.data.get("kubelet") or {}
-    context.source = root = component_end.log_folder(kubelet)
-    if not os.path.isdir(root):
-        raise Absent(f"{root} does not exist")
-    if not os.access(root, os.R_OK | os.X_OK):
-        raise Denied(f"{root} is not this user's to read")
+    root = _folder(context)
     now = time.time()
-    newest = sorted(_logs(root), reverse=True)
+    newest = sorted(_logs(root), key=_precedence)
     logs = _restarted(now, newest)
-    more = [log for log in logs[MAX_LOGS:] if _may_end(now, log)]
-    written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
+    more = [log for log in logs[MAX_LOGS:] if _may_end(now, log) and not _is_add_on(log)]
+    written = [log for log in newest if now - log[0] < pod_errors.WINDOW or _is_plugin(log[3])]
+    unread = [log for log in written[MAX_RUNNING:] if not _is_add_on(log)]
     return {
         "pods": [_row(now, *log) for log in logs[:MAX_LOGS]],
         "more": len(more),
         "more_pods": _pods(more),
         "running": list(filter(_says, (_running(now, *log) for log in written[:MAX_RUNNING]))),
         "read": len(written[:MAX_RUNNING]),
-        "unread": len(written[MAX_RUNNING:]),
-        "unread_pods": _pods(written[MAX_RUNNING:]),
+        "unread": len(unread),
+        "unread_pods": _pods(unread),
     }
+
+
+def _folder(context):
+    """Return the folder of the logs of pods."""
+    context.source = root = component_end.log_folder(context.data.get("kubelet") or {})
+    if not os.path.isdir(root):
+        raise Absent(f"{root} does not exist")
+    if not os.access(root, os.R_OK | os.X_OK):
+        raise Denied(f"{root} is not this user's to read")
+    return root
+
+
+def _is_add_on(log):
+    """Return whether a log is of an add-on; a finding is not unknown without it."""
+    return system_namespaces.is_add_on(log[2], log[3])
+
+
+def _precedence(log):
+    """Return what sorts logs: those of add-ons last, then the newest first."""
+    return _is_add_on(log), -log[0]
 
 
 def _pods(logs):
@@ -76,7 +91,7 @@ def _restarted(now, newest):
     """Return the logs of containers that were started often, and of late; the youngest first."""
     # A pod that runs well for days writes too, and was started by each boot of its node.
     logs = [log for log in newest if log[1] >= STARTS and now - _begun(log) < RECENT]
-    return sorted(logs, key=_begun, reverse=True)
+    return sorted(logs, key=lambda log: (_is_add_on(log), -_begun(log)))
 
 
 def _begun(log):
@@ -97,9 +112,8 @@ def _says(row):
     return row["told"] or row["error"] or row["entries"]
 
 
-def is_plugin(pod):
-    """Return whether a pod of this name is a device plugin."""
-    return any(word in pod for word in DEVICE_PLUGINS)
+# A plugin looks for its devices at its start, and says then what it misses.
+_is_plugin = system_namespaces.is_device_plugin
 
 
 def _running(now, _written, number, namespace, pod, folder):
@@ -112,7 +126,7 @@ def _running(now, _written, number, namespace, pod, folder):
         "path": path,
         "told": [],
     }
-    if is_plugin(pod):
+    if _is_plugin(pod):
         row["told"] = pod_errors.complaints(path)
     row.update(pod_errors.read(path, now))
     row["entries"] = [entry for entry in row["entries"] if entry["count"] >= repeated_lines.COUNT][
@@ -143,9 +157,10 @@ def _names(folder):
 
 
 def _is_own(folder):
-    """Return whether a folder is of the cluster's own pods, or of a device plugin."""
+    """Return whether a folder is of the cluster's own pods, an add-on's or a device plugin's."""
     namespace, pod, _dummy = _names(folder)
-    return bool(pod) and (system_namespaces.is_one(namespace) or is_plugin(pod))
+    is_known = system_namespaces.is_one(namespace) or system_namespaces.is_add_on(namespace, pod)
+    return bool(pod) and (is_known or _is_plugin(pod))
 
 
 def _is_static(uid):

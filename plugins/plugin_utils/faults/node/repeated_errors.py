@@ -12,12 +12,12 @@ from ...evidence.answers.node.repeated_errors import ComponentErrors
 from ...evidence.document import ends, one_line
 from ...models import repeated_errors
 from ...models.cluster import Host
-from ...models.repeated_errors import RUNTIMES, Repeated
+from ...models.repeated_errors import RUNTIMES, SUPERVISORS, Repeated
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 from ..known_causes import with_cause
 
-OF_NODE = ("kubelet", *RUNTIMES)
+OF_NODE = ("kubelet", *SUPERVISORS, *RUNTIMES)
 UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
 # What keeps components of a machine from their work, on the machine itself.
 _OF_MACHINE = causes(

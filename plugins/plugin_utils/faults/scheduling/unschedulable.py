@@ -19,6 +19,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.scheduling import excluded_nodes
 from ...models.scheduling.excluded_nodes import CHOSEN, OTHER, Excluded
 from ...models.scheduling.resource_offers import amount
+from ...parsers.known_message import EVENT
 from ..base import (
     AnyClusterCheck,
     CheckResult,
@@ -28,6 +29,7 @@ from ..base import (
     without_kubernetes,
 )
 from ..control_plane import leader_election, leader_lease
+from ..known_causes import explained
 from . import waiting_pods
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
@@ -186,12 +188,14 @@ def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
 @waiting_check("KM225", "Pods wait for another reason", explained_by=causes("KM115"))
 def other_reason(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a reason that only the scheduler's message states."""
-    return _waiting_results(
-        cluster,
-        OTHER,
-        "of what the scheduler says itself",
-        "read the scheduler's words; its log has more",
-    )
+    reason = "of what the scheduler says itself"
+    advice = "read the scheduler's words; its log has more"
+    for result in _waiting_results(cluster, OTHER, reason, advice):
+        hits = (
+            explained(hit, (EVENT,), [proof.text or "" for proof in hit.evidence])
+            for hit in result.hits
+        )
+        yield result._replace(hits=tuple(hits))
 
 
 @cluster_check(

@@ -30,8 +30,15 @@ ERRORS = (
     # Go's own logger, and a script
     "2024/03/01 10:00:00 Failed to initialize NVML: could not load NVML library.",
     "error: cannot reach the server",
+    # nginx, keepalived and Rook
+    "2024/03/01 10:00:00 [alert] 29#29: 512 worker_connections are not enough",
+    "Fri Mar  1 10:00:00 2024: (VI_1) WARNING - equal priority advert received from remote host",
+    "2024-03-01 10:00:00.123456 E | op-osd: failed to provision OSDs",
 )
 QUIET = (
+    "2024/03/01 10:00:00 [error] 29#29: *7 connect() failed (111: Connection refused), client: x",
+    "Fri Mar  1 10:00:00 2024: (VI_1) Entering MASTER STATE",
+    "2024-03-01 10:00:00.123456 I | op-osd: no error",
     "I0524 12:11:36.123456       1 proxier.go:857] Syncing iptables rules, error=nil",
     "W0524 12:11:36.123456       1 reflector.go:1] watch of *v1.Service ended",
     "2023-05-10 10:00:00.123 [WARNING][57] felix/table.go 1: Detected out-of-sync inserts",

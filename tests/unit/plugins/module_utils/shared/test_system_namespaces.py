@@ -22,3 +22,17 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 )
 def test_a_namespace(namespace, is_one):
     assert system_namespaces.is_one(namespace) is is_one
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod", "is_add_on"),
+    [
+        ("metallb-system", "speaker-abcde", True),
+        ("gpu-operator", "gpu-operator-abcde", True),
+        ("gpu-operator", "nvidia-device-plugin-daemonset-abcde", False),
+        ("kube-system", "coredns-abcde", False),
+        ("default", "metallb-system", False),
+    ],
+)
+def test_an_add_on(namespace, pod, is_add_on):
+    assert system_namespaces.is_add_on(namespace, pod) is is_add_on

@@ -66,6 +66,190 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "azure-linked-action-denied",
+        "cloud",
+        "The client 'x' does not have permission to perform action 'Microsoft.Network/write' at"
+        " scope '/subscriptions/s'",
+    ),
+    (
+        "azure-api-throttled",
+        "cloud",
+        "Retriable: false, RetryAfter: 0s, HTTPStatusCode: 404, RawError: not found",
+    ),
+    (
+        "aws-quota",
+        "cloud",
+        "RequestLimitExceeded: Request limit exceeded",
+    ),
+    (
+        "dns-without-forward",
+        "dns",
+        "[ERROR] plugin/errors: 2 example.com. A: plugin/loop: no next hop",
+    ),
+    (
+        "cinder-zone-invalid",
+        "csi",
+        "The requested availability zone is not available",
+    ),
+    (
+        "metrics-server-low-port",
+        "metrics-server",
+        "failed to listen on 0.0.0.0:10250: listen tcp 0.0.0.0:10250: bind: address already in use",
+    ),
+    (
+        "ebs-driver-without-node-data",
+        "ebs-plugin",
+        'E0814 14:33:48.216738 1 metadata.go:72] "Retrieving IMDS metadata failed" err="could not'
+        ' get IMDS metadata: operation error ec2imds: GetInstanceIdentityDocument"',
+    ),
+    (
+        "k3s-sqlite-locked",
+        "k3s",
+        'time="2024-11-08T10:00:00Z" level=info msg="Slow SQL: database is not locked"',
+    ),
+    (
+        "rbac-role-missing",
+        "kube-scheduler",
+        'User "system:kube-scheduler" cannot list resource "pods" in API group "" at the cluster'
+        ' scope: RBAC: clusterrole.rbac.authorization.k8s.io "system:kube-scheduler" not found',
+    ),
+    (
+        "provider-id-of-another-cloud",
+        "cloud",
+        "E1102 13:36:37.503965 1 node_lifecycle_controller.go:185] error checking if node i-0 is"
+        " shutdown: Invalid format for AWS instance ()",
+    ),
+    (
+        "node-local-dns-without-dummy",
+        "dns",
+        "[ERROR] Failed to add non-existent interface nodelocaldns: file exists",
+    ),
+    (
+        "oidc-claim-missing",
+        "kube-apiserver",
+        'oidc: parse groups claim "groups": json: cannot unmarshal string into Go value',
+    ),
+    (
+        "authority-of-the-same-name",
+        "etcd",
+        '"error":"x509: certificate signed by unknown authority (possibly because of \\"x509:'
+        ' invalid signature: parent certificate cannot sign this kind of certificate\\" while'
+        ' trying to verify candidate authority certificate \\"etcd\\")"',
+    ),
+    (
+        "definition-not-installed",
+        "cluster-autoscaler",
+        'no matches for kind "PodDisruptionBudget" in version "policy/v1beta1"',
+    ),
+    (
+        "definition-not-installed",
+        "kube-scheduler",
+        'no matches for kind "ResourceSlice" in version "resource.k8s.io/v1"',
+    ),
+    (
+        "removed-api-asked-for",
+        "speaker",
+        'no matches for kind "BGPPeer" in version "metallb.io/v1beta2"',
+    ),
+    (
+        "removed-api-watched",
+        "csi-snapshotter",
+        "E0301 10:00:00.000000 1 reflector.go:138] Failed to list *v1beta1.VolumeSnapshotClass: the"
+        " server could not find the requested resource",
+    ),
+    (
+        "no-name-server-configured",
+        "containerd",
+        "dial tcp: lookup registry.example.com on 127.0.0.53:53: server misbehaving",
+    ),
+    (
+        "netfilter-extension-missing",
+        "kube-proxy",
+        "exit status 2: Warning: Extension MARK revision 0 not supported, missing kernel module?",
+    ),
+    (
+        "kernel-without-mark-for-ipv6",
+        "kube-proxy",
+        'exit status 2: iptables-restore v1.4.21: unknown option "--random-fully"',
+    ),
+    (
+        "certificate-for-no-names",
+        "kube-apiserver",
+        'failed calling webhook "v.example.com": failed to call webhook: Post "https://w.ns.svc:443'
+        '/validate?timeout=10s": x509: certificate is not valid for any names, but wanted to match'
+        " w.ns.svc",
+    ),
+    (
+        "corefile-line-not-taken",
+        "dns",
+        "/etc/coredns/Corefile:5 - Error during parsing: Unknown directive 'proxy'",
+    ),
+    (
+        "dns-port-taken",
+        "dns",
+        "Listen: listen tcp 169.254.25.10:53: bind: address already in use",
+    ),
+    (
+        "k3s-server-not-reached",
+        "k3s",
+        'time="2023-09-19T12:49:13Z" level=error msg="failed to get CA certs:'
+        ' https://127.0.0.1:6444/cacerts: 401 Unauthorized"',
+    ),
+    (
+        "k3s-token-refused",
+        "k3s",
+        'time="2024-03-01T10:00:00Z" level=info msg="Waiting for agent configuration; server'
+        ' is not ready: https://127.0.0.1:6444/v1-k3s/config: 503 Service Unavailable"',
+    ),
+    (
+        "k3s-etcd-join-fails",
+        "k3s",
+        "etcd cluster join failed: duplicate node name found, please use a unique name for this"
+        " node",
+    ),
+    (
+        "webhook-ends-connection",
+        "kube-apiserver",
+        "W0319 15:31:55.948307 1 dispatcher.go:225] Failed calling webhook, failing open a.b.c:"
+        ' failed calling webhook "a.b.c": failed to call webhook: Post "https://a.b.svc/x": EOF',
+    ),
+    (
+        "metrics-api-not-installed",
+        "kube-controller-manager",
+        "unable to fetch metrics from resource metrics API: the server is currently unable to"
+        " handle the request (get pods.metrics.k8s.io)",
+    ),
+    (
+        "haproxy-configuration",
+        "haproxy",
+        "[ALERT] (1) : config : parsing [/etc/haproxy/haproxy.cfg:22]: Missing LF on last line,"
+        " file might have been truncated at position 40.",
+    ),
+    (
+        "service-account-token-expired",
+        "kube-apiserver",
+        '"Unable to authenticate the request" err="[invalid bearer token, service account token has'
+        ' been invalidated]"',
+    ),
+    (
+        "etcd-refuses-api-server",
+        "kube-apiserver",
+        "I0301 10:00:00.000000 1 log.go:245] http: TLS handshake error from 10.0.0.7:53412: remote"
+        " error: tls: bad certificate",
+    ),
+    (
+        "calico-role-of-another-release",
+        "network",
+        "error getting ClusterInformation: connection is unauthorized: Unauthorized",
+    ),
+    (
+        "aws-action-denied",
+        "cluster-autoscaler",
+        "UnauthorizedOperation: You are not authorized to perform this operation. User:"
+        " arn:aws:sts::111122223333:assumed-role/node/i-0 is not authorized to perform:"
+        " ec2:DescribeInstances",
+    ),
+    (
         "module-not-found",
         "containerd",
         'time="2024-03-01T10:00:00Z" level=info msg="skip loading plugin'

@@ -292,7 +292,23 @@ def test_a_component_that_is_a_unit(answer):
 
 
 def test_a_kubelet_that_is_part_of_another_program_is_not_read(answer):
-    assert "kubelet" not in answer("", unit="k3s.service")
+    assert "kubelet" not in answer("", unit="k0sworker.service")
+
+
+@pytest.mark.parametrize(
+    ("unit", "identifier"),
+    [
+        ("k3s.service", "k3s"),
+        ("k3s-agent.service", "k3s"),
+        ("rke2-server.service", "rke2"),
+    ],
+)
+def test_the_journal_of_a_program_that_has_the_kubelet_within_it(answer, unit, identifier):
+    line = 'time="2026-11-26T18:00:00Z" level=error msg="database or disk is full"'
+    journal = "\n".join(journal_line(ago, identifier, line) for ago in (5, 70, 130))
+    rows = answer(journal, unit=unit)
+    assert "kubelet" not in rows
+    assert (rows[identifier]["source"], rows[identifier]["errors"]) == (unit, 3)
 
 
 WRAPPED = (

@@ -172,3 +172,24 @@ def test_no_more_logs_than_a_few_are_read(collect, tmp_path, monkeypatch):
     answer = collect()
     assert (answer["read"], answer["unread"]) == (2, 3)
     assert answer["unread_pods"] == [f"kube-system/pod-{number}" for number in (2, 3, 4)]
+
+
+def test_logs_of_add_ons_come_last_and_are_no_gap(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr(system_pods, "MAX_RUNNING", 2)
+    monkeypatch.setattr(system_pods, "MAX_LOGS", 1)
+    line = "E1124 07:00:00.0 1 a.go:1] no answer"
+    for pod, age in (("metallb-system_speaker-abcde", 0), ("kube-system_x-abcde", 40)):
+        for ago in (300, 240, 180, 120, 60):
+            path = said(tmp_path, ago, line, pod=f"{pod}_{UID}")
+        os.utime(path, (time.time() - age,) * 2)
+    answer = collect()
+    assert [row["namespace"] for row in answer["running"]] == ["kube-system", "metallb-system"]
+    monkeypatch.setattr(system_pods, "MAX_RUNNING", 1)
+    answer = collect()
+    assert [row["namespace"] for row in answer["running"]] == ["kube-system"]
+    assert (answer["unread"], answer["unread_pods"]) == (0, [])
+    log(tmp_path, 9, (1, "ends"), pod=f"metallb-system_controller-abcde_{UID}")
+    log(tmp_path, 9, (1, "ends"), pod=f"kube-system_y-abcde_{UID}", age=60)
+    answer = collect()
+    assert [row["namespace"] for row in answer["pods"]] == ["kube-system"]
+    assert (answer["more"], answer["more_pods"]) == (0, [])

@@ -288,3 +288,22 @@ def test_a_known_message_about_few_pods_is_left_to_the_finding_about_pods(world,
     assert bool(findings) is is_told
     if is_told:
         assert "Known cause: The bridge cni0" in findings[0].summary
+
+
+FULL = (
+    'time="2026-11-26T18:00:00Z" level=error msg="error while inserting: database or disk is full"'
+)
+ODD = 'time="2026-11-26T18:00:00Z" level=error msg="Unauthorized"'
+
+
+@pytest.mark.parametrize("component", ["k3s", "rke2"])
+@pytest.mark.parametrize(("line", "expected"), [(FULL, "present"), (ODD, "clear")])
+def test_of_a_program_of_many_components_only_a_known_cause_counts(
+    world, component, line, expected
+):
+    give(world, "w1", component, f"{component}.service", line)
+    said, findings = verdict(world, "KM529", "w1")
+    assert said == expected
+    for finding in findings:
+        assert "Known cause: The database of K3s takes no writes" in finding.summary
+        assert f"journalctl -u {component}.service" in finding.remedy

@@ -211,6 +211,31 @@ def test_a_known_message_counts_of_any_pod_of_the_cluster(world):
     assert "/csi/csi.sock" in found.remedy
 
 
+METALLB = (
+    '{"caller":"main.go:139","error":"no MetalLB configuration in cluster","level":"error",'
+    '"msg":"configuration is missing, MetalLB will not function","op":"setConfig"}'
+)
+REFUSED = "E0524 12:11:36.1 1 a.go:1] dial tcp 192.0.2.9:443: connect: connection refused"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "line", "verdict"),
+    [
+        ("metallb-system", METALLB, "present"),
+        ("metallb-system", REFUSED, "clear"),  # it may be about one object of users
+        ("kube-system", REFUSED, "present"),
+    ],
+)
+def test_of_an_add_on_only_what_has_a_known_cause_counts(world, namespace, line, verdict):
+    say(world, line, namespace=namespace, pod="controller-bcdfg", container="controller")
+    assert judged(world, "KM560")[0] == [verdict]
+
+
+def test_the_log_of_an_add_on_that_cannot_be_read_is_no_gap(world):
+    say(world, namespace="cert-manager", entries=[], error="Permission denied")
+    assert judged(world, "KM560") == (["clear"], [])
+
+
 def test_the_known_cause_of_what_a_device_plugin_misses(world):
     say(world, **PLUGIN)
     devices(world, gpu=[0, 0])

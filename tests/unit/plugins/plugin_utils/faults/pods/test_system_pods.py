@@ -176,6 +176,21 @@ def test_after_a_boot_some_end_a_few_times(world):
     assert judged(world, "KM550") == (["clear"], [])
 
 
+TAKEN = "F0525 08:41:53.928635 6 main.go:63] port 80 is already in use. Please check the flag"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_present"), [(f"{TAKEN} --http-port", True), ("F0525 6 main.go:63] odd", False)]
+)
+def test_of_an_add_on_only_an_end_of_a_known_cause_counts(world, line, is_present):
+    names = {"namespace": "ingress-nginx", "pod": "x-bcdfg", "container": "controller"}
+    end(world, line=line, **names)
+    found = judged(world, "KM550")[1]
+    assert bool(found) == is_present
+    if found:
+        assert "Another program of the node has the port 80" in found[0].summary
+
+
 def test_logs_that_were_left_out_are_unknown(world):
     world.data("w1", "system_pods").update(more=2, more_pods=["kube-system/x"])
     assert judged(world, "KM550") == (["unknown"], [])

@@ -491,6 +491,16 @@ def test_words_that_are_not_known_are_quoted(world, message):
     assert found.evidence[0].text == message
 
 
+def test_the_cause_of_known_words_of_the_scheduler_is_told(world):
+    waiting(
+        world, 'running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded'
+    )
+    _verdicts, (found,) = judged(world, *SAID)
+    assert found.code == "KM225"
+    assert "Known cause: The volume of a pod was not made or bound" in found.summary
+    assert "kubectl -n NAMESPACE describe pvc NAME" in found.remedy
+
+
 # 1.18 looks at resources before it looks at selectors: a full node is of every pod's reasons
 
 
