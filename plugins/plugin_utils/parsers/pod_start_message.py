@@ -139,10 +139,14 @@ OF_WORKLOADS = frozenset(
     (
         "image-schema-1",
         "image-short-name",
+        "memory-limit-below-use",
+        "mount-point-in-read-only-volume",
         "not-a-directory-mount",
+        "nvidia-libraries-in-image",
         "sriov-without-device",
         "sub-path-of-changed-object",
         "sysctl-of-pod-unknown",
+        "user-of-image-unknown",
     )
 )
 # A workload names the interface, and a node may have lost it.
