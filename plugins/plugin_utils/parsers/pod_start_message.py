@@ -137,6 +137,9 @@ class Trouble:
 # Known messages about what stands in a workload's own template, and no node corrects.
 OF_WORKLOADS = frozenset(
     (
+        "image-in-frozen-registry",
+        "image-of-bitnami-moved",
+        "image-of-kubebuilder-gone",
         "image-schema-1",
         "image-short-name",
         "memory-limit-below-use",
