@@ -4,8 +4,9 @@
 """Collector system_pods: logs of the cluster's own pods that end or say an error repeatedly.
 
 These are kube-proxy, network plugins, the cluster's DNS, cloud controller managers and others in
-namespaces of the system. The kubelet numbers the logs of a container by its starts: no runtime and
-no API is asked. Static pods of the control plane are those of component_end.
+namespaces of the system, and addons such as storage where they end again and again. The kubelet
+numbers the logs of a container by its starts: no runtime and no API is asked. Static pods of the
+control plane are those of component_end.
 """
 
 import os
@@ -54,7 +55,7 @@ def collect(context):
     newest = sorted(_logs(root), reverse=True)
     logs = _restarted(now, newest)
     more = [log for log in logs[MAX_LOGS:] if _may_end(now, log)]
-    written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
+    written = [log for log in newest if _is_read(now, log)]
     return {
         "pods": [_row(now, *log) for log in logs[:MAX_LOGS]],
         "more": len(more),
@@ -95,6 +96,13 @@ def _may_end(now, log):
 def _says(row):
     """Return whether a row tells of an error, or why its log was not read."""
     return row["told"] or row["error"] or row["entries"]
+
+
+def _is_read(now, log):
+    """Return whether what a container says while it runs is read: not what addons repeat."""
+    if is_plugin(log[3]):
+        return True
+    return now - log[0] < pod_errors.WINDOW and not system_namespaces.is_addon(log[2])
 
 
 def is_plugin(pod):
@@ -143,9 +151,10 @@ def _names(folder):
 
 
 def _is_own(folder):
-    """Return whether a folder is of the cluster's own pods, or of a device plugin."""
+    """Return whether a folder is of the cluster's own pods, of an addon, or of a device plugin."""
     namespace, pod, _dummy = _names(folder)
-    return bool(pod) and (system_namespaces.is_one(namespace) or is_plugin(pod))
+    is_own = system_namespaces.is_one(namespace) or system_namespaces.is_addon(namespace)
+    return bool(pod) and (is_own or is_plugin(pod))
 
 
 def _is_static(uid):

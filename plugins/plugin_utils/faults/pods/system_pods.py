@@ -125,9 +125,10 @@ def _crashes(cluster: Cluster) -> list[Waiting]:
 
 def is_own(row: Waiting) -> bool:
     """Tell whether these are pods of the cluster itself whose containers end."""
-    if row.is_control_plane or not system_namespaces.is_one(_namespace(row)):
+    namespace = _namespace(row)
+    if not system_namespaces.is_one(namespace) and not system_namespaces.is_addon(namespace):
         return False
-    return row.trouble is pod_start.ENDS
+    return not row.is_control_plane and row.trouble is pod_start.ENDS
 
 
 def _namespace(row: Waiting) -> str:

@@ -22,3 +22,12 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 )
 def test_a_namespace(namespace, is_one):
     assert system_namespaces.is_one(namespace) is is_one
+
+
+@pytest.mark.parametrize(
+    ("namespace", "is_addon"),
+    [("longhorn-system", True), ("gpu-operator", True), ("kube-system", False), (None, False)],
+)
+def test_a_namespace_of_an_addon(namespace, is_addon):
+    assert system_namespaces.is_addon(namespace) is is_addon
+    assert not (is_addon and system_namespaces.is_one(namespace))

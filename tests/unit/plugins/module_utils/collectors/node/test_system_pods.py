@@ -163,6 +163,18 @@ def test_a_device_plugin_of_any_namespace(collect, tmp_path):
     assert row["entries"] == []
 
 
+def test_an_addon_that_ends_and_not_what_it_repeats(collect, tmp_path):
+    pod, name = "metallb-system_speaker-abcde_" + UID, "speaker"
+    log(tmp_path, 6, (1, "begins"), (2, "the last word"), pod=pod, container=name)
+    repeated = [(index, "E0301 10:00:00.000000       1 x.go:1] fails") for index in range(9)]
+    log(tmp_path, 7, *repeated, pod=pod, container=name)
+    answer = collect()
+    (row,) = answer["pods"]
+    assert (row["namespace"], row["container"]) == ("metallb-system", "speaker")
+    assert row["lines"][-1] == "the last word"
+    assert (answer["running"], answer["read"], answer["unread"]) == ([], 0, 0)
+
+
 def test_no_more_logs_than_a_few_are_read(collect, tmp_path, monkeypatch):
     monkeypatch.setattr(system_pods, "MAX_RUNNING", 2)
     for number in range(5):

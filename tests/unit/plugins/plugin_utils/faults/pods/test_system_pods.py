@@ -205,6 +205,16 @@ def test_what_the_api_alone_tells(world):
     assert found.evidence[0].object == "Pod kube-system/kube-proxy-bcdfg"
 
 
+def test_a_pod_of_an_addon(world):
+    crash(world)
+    world.data("api", "pod_start")["pods"][-1].update(
+        namespace="longhorn-system", names=["longhorn-manager-bcdfg"]
+    )
+    (found,) = judged(world, "KM550")[1]
+    assert "longhorn-system/longhorn-manager" in found.summary
+    assert found.host == "w1"
+
+
 def test_the_api_and_the_log_of_one_pod_are_one_finding(world):
     end(world, begun=900, written=899)  # by its logs alone it is over
     crash(world)
