@@ -34,6 +34,7 @@ REASONS = frozenset(
         "InspectFailed",
         "ErrImageNeverPull",
         "NetworkNotReady",
+        "VolumePermissionChangeInProgress",
     )
 )
 BACK_OFF, COMBINED = "BackOff", "(combined from similar events): "

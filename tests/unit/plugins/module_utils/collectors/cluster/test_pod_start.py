@@ -222,6 +222,17 @@ def test_each_workload_ends_for_itself():
     ]
 
 
+def test_a_volume_whose_owners_are_changed():
+    text = "Setting volume ownership for 1/volumes/x/mount is taking longer than expected"
+    data, _cut, _api = collect(
+        [pod("a", containers=[waiting("ContainerCreating", "")])],
+        events=[event("a", "VolumePermissionChangeInProgress", text)],
+        nodes={"w1": table("ContainerCreating")},
+    )
+    (row,) = data["pods"]
+    assert row["event"]["message"] == text
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_row_has_the_newest_event_that_says_a_cause(turned):
     events = [
