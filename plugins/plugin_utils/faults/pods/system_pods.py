@@ -149,7 +149,7 @@ def _by_api(row: Waiting, name: str) -> EndedPod:
     "KM550",
     "A pod of the cluster itself ends again and again",
     severity="warning",
-    applies="pods of kube-system and of the namespaces of networks",
+    applies="pods of kube-system and of the namespaces of networks and addons",
     needs=("system", "system_pods"),
     cluster_needs=("pod_start",),
     explained_by=causes("KM115", "KM178", "KM508", "KM512")
