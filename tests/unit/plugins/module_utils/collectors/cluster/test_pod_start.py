@@ -272,6 +272,13 @@ def test_volumes_that_are_attached_are_read_where_one_cannot_be():
             "error": "password=***************",
         }
     ]
+    attachment["status"]["detachError"]["message"] = "rpc error: " * 100 + "it is in use"
+    data, _cut, _api = collect(
+        [pod()], [event(reason="FailedAttachVolume")], {"w1": []}, [attachment]
+    )
+    error = data["attachments"][0]["error"]
+    assert (error[:11], error[-12:]) == ("rpc error: ", "it is in use")
+    assert len(error) <= pod_start.MAX_TEXT
     well = {"spec": {"source": {"persistentVolumeName": "pvc-2"}}, "status": {"attached": True}}
     wanted = 'Multi-Attach error for volume "pvc-2" Volume is already'
     for message, sent in (("x", []), (wanted, ["pvc-2"])):
