@@ -294,6 +294,61 @@ HARMLESS = [
         "device-plugin",
         "Failed to initialize NVML: could not load NVML library.",
     ),
+    (
+        "image-in-frozen-registry",
+        "event",
+        'Failed to create pod sandbox: failed to get sandbox image "k8s.gcr.io/pause:3.10": failed'
+        ' to resolve reference "k8s.gcr.io/pause:3.10": k8s.gcr.io/pause:3.10: not found',
+    ),
+    (
+        "registry-of-aws-refuses-node",
+        "event",
+        'failed to get sandbox image "602401143452.dkr.ecr.us-east-1.amazonaws.com/eks/pause:3.5":'
+        " pulling from host 602401143452.dkr.ecr.us-east-1.amazonaws.com failed with status code"
+        " [manifests 3.5]: 401 Unauthorized",
+    ),
+    (
+        "registry-of-aws-refuses-node",
+        "event",
+        'Failed to pull image "123456789012.dkr.ecr.us-east-1.amazonaws.com/app:1": failed to copy:'
+        " httpReadSeeker: failed open: unexpected status code https://prod-us-east-1-starport-layer"
+        "-bucket.s3.us-east-1.amazonaws.com/1234: 403 Forbidden",
+    ),
+    (
+        "image-of-bitnami-moved",
+        "event",
+        'Failed to pull image "docker.io/bitnamilegacy/redis:9": failed to resolve reference'
+        ' "docker.io/bitnamilegacy/redis:9": docker.io/bitnamilegacy/redis:9: not found',
+    ),
+    (
+        "image-pull-without-progress",
+        "event",
+        'Failed to pull image "registry.example.com/app:1": failed to pull and unpack image'
+        ' "registry.example.com/app:1": context deadline exceeded',
+    ),
+    (
+        "calico-plugin-without-api",
+        "event",
+        'plugin type="calico" failed (add): error getting ClusterInformation: connection is'
+        " unauthorized: Unauthorized",
+    ),
+    (
+        "cni-plugin-without-api",
+        "event",
+        'plugin type="multus" failed (add): error getting pod: pods "web-0" is forbidden: User'
+        ' "system:serviceaccount:kube-system:multus" cannot get resource "pods"',
+    ),
+    (
+        "crio-runtime-not-in-path",
+        "crio",
+        'level=info msg="runtime validation: crun found in $PATH"',
+    ),
+    (
+        "calico-nft-crashes",
+        "network",
+        "[WARNING] felix/table.go 924: Failed to program nftables, will retry error=error"
+        " performing nft transaction: exit status 1",
+    ),
 ]
 
 
