@@ -17,6 +17,7 @@ PREFIXES = ("openshift-",)
 # work without them, and what one of them repeats while it runs is not judged.
 ADDONS = (
     "gpu-operator",
+    "gpu-operator-resources",
     "longhorn-system",
     "metallb-system",
     "nvidia-gpu-operator",
