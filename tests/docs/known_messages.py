@@ -20,7 +20,7 @@ EXAMPLES = (
 OF_COMPONENTS = ("KM114", "KM116", "KM117", "KM118")
 # The findings that quote what is said at a place; any other place is a pod of the cluster itself.
 FINDINGS = {
-    "event": ("KM223", "KM225", "KM600", "KM610"),
+    "event": ("KM223", "KM225", "KM600", "KM606", "KM610"),
     "kubelet": ("KM114", "KM502", "KM525", "KM529", "KM600", "KM610"),
     "kernel": ("KM562",),
     **dict.fromkeys(

@@ -21,12 +21,16 @@ ADD_ONS = (
     "cattle-system",
     "cert-manager",
     "gpu-operator",
+    "gpu-operator-resources",
     "ingress-nginx",
     "local-path-storage",
     "longhorn-system",
     "metallb-system",
     "nvidia-gpu-operator",
+    "openebs",
     "rook-ceph",
+    "topolvm-system",
+    "trident",
     "vmware-system-csi",
 )
 DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")

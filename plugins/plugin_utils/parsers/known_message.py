@@ -41,14 +41,21 @@ RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
 OF_WORKLOADS = frozenset(
     (
         "fs-group-refused",
+        "image-in-frozen-registry",
+        "image-of-bitnami-moved",
+        "image-of-kubebuilder-gone",
         "image-schema-1",
         "image-short-name",
         "layer-missing-in-registry",
+        "memory-limit-below-use",
+        "mount-point-in-read-only-volume",
         "not-a-directory-mount",
+        "nvidia-libraries-in-image",
         "sriov-without-device",
         "sub-path-of-changed-object",
         "subpath-on-changed-file",
         "sysctl-of-pod-unknown",
+        "user-of-image-unknown",
     )
 )
 # Programs that log what others within them say.

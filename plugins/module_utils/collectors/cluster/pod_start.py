@@ -34,6 +34,7 @@ REASONS = frozenset(
         "InspectFailed",
         "ErrImageNeverPull",
         "NetworkNotReady",
+        "VolumePermissionChangeInProgress",
     )
 )
 BACK_OFF, COMBINED = "BackOff", "(combined from similar events): "
@@ -397,7 +398,7 @@ def _attachment(item):
         "volume": _text(spec.get("source") or {}, "persistentVolumeName"),
         "attached": bool(status.get("attached")),
         "deleted": meta.get("deletionTimestamp"),
-        "error": files.masked_text(_text(error, "message", MAX_TEXT), MAX_TEXT),
+        "error": files.masked_ends(error.get("message"), MAX_TEXT),
     }
 
 

@@ -46,6 +46,20 @@ CLASSES = (
     ("disk", rb"^BTRFS (?:error|critical) |[Rr]emounting filesystem read-only"),
     ("disk", rb"^nvme nvme\d+: (?:I/O .{0,40}timeout|controller is down)|rejecting I/O to offline"),
     ("disk", rb"detected conn error \(\d+\)|^device-mapper: multipath: .{0,40}Failing path"),
+    # A volume that is not mounted: a copy of one that is, or made for a newer kernel.
+    (
+        "disk",
+        rb"^XFS \((?!loop)[^)]{1,60}\): (?:Filesystem has duplicate UUID|Superblock has unknown )",
+    ),
+    (
+        "disk",
+        rb"^EXT4-fs \((?!loop)[^)]{1,60}\): couldn't mount .{0,20}unsupported optional features",
+    ),
+    (
+        "disk",
+        rb"^device-mapper: thin: .{0,20}(?:switching pool to (?:out-of-data-space|read-only)"
+        rb"|no free (?:data|metadata) space)",
+    ),
     ("hang", rb"^INFO: task .{1,40} blocked for more than|soft lockup - CPU#|hard LOCKUP"),
     ("hang", rb"^rcu: INFO: rcu_\w+ .{0,20}detected (?:expedited )?stall"),
     ("interface", rb"^unregister_netdevice: waiting for "),
@@ -55,9 +69,11 @@ CLASSES = (
     ("card", rb"^NETDEV WATCHDOG: |Detected Tx Unit Hang|transmit queue \d+ timed out"),
     ("hardware", rb"\[Hardware Error\]: (?!Machine check events logged)|^EDAC .{1,30}: \d+ [CU]E "),
     ("gpu", rb"^NVRM: (?:Xid |API mismatch|GPU .{1,60}has fallen off|.{0,60}[Ff]ailed to init)"),
+    ("gpu", rb"^NVRM: .{0,60}RmInitAdapter failed|^NVRM: The NVIDIA .{1,300}(?:GSP\)|Legacy)"),
     ("gpu", rb"^amdgpu .{1,60}(?:timeout|GPU reset)"),
     ("storage", rb"^nfs: server \S{1,200} not responding|^CIFS: .{0,60}has not responded"),
     ("storage", rb"^ceph: .{0,60}(?:session lost|hung)|^libceph: .{0,80}(?:connect error|closed)"),
+    ("storage", rb"^libceph: .{0,80}feature set mismatch"),
     (
         "processes",
         rb"^cgroup: fork rejected by pids controller in /(?:system\.slice|kubepods[^/]*$)",
@@ -83,8 +99,10 @@ CLASSES = (
     ("module", rb"Loading of unsigned module is rejected|^Lockdown: .{1,40}unsigned module"),
     (
         "overlay",
-        rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,60}not supported as upper)",
+        rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,60}not supported as upper"
+        rb"|upper fs needs to support d_type)",
     ),
+    ("audit", rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
 )
 _ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES))
 _COMPILED = [(name, re.compile(pattern)) for name, pattern in CLASSES]

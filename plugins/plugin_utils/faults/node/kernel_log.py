@@ -138,6 +138,13 @@ KINDS: Mapping[str, _Kind] = {
         "see the file system below the runtime's folder (findmnt -T /var/lib/containerd): overlayfs"
         " over overlayfs, and XFS without ftype=1, cannot hold it",
     ),
+    "audit": _Kind(
+        "its audit records come faster than auditd writes them, so that programs wait or records"
+        " are lost",
+        "see auditctl -s (backlog, lost), and which rule of /etc/audit/rules.d records so much"
+        " (aureport -x --summary): narrow it, or raise -b and --backlog_wait_time",
+        3,
+    ),
 }
 
 

@@ -15,13 +15,16 @@ from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
+from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import explained
 from ..node import wording
 from . import node_pods
 
 # The attach-detach controller detaches a volume of a node that is gone or not ready after six
 # minutes.
 WAITED_SECONDS = 420
+_PLACES = (EVENT, "csi", "cloud")  # who writes why a volume is not detached
 _VOLUME = re.compile(r'for volume \\?"([^"\\]+)\\?"')
 
 
@@ -88,7 +91,7 @@ def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | N
         place = and_others(nodes)
     host = wording.host_of(cluster, node)
     text = f"{one_line(row.reason, 80)}, {row.count} times: {ends(row.message, 400)}"
-    return Detection(
+    hit = Detection(
         f"{one_line(row.pod, 320)} waits on {node} for the volume {volume}. It is still attached to"
         f" {place}",
         (
@@ -100,6 +103,7 @@ def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | N
         node=node,
         component=volume,
     )
+    return explained(hit, _PLACES, [item.error for item in holders if item.error])
 
 
 def _volume(row: PodEvents) -> str:

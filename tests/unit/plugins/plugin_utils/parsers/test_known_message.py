@@ -349,6 +349,190 @@ HARMLESS = [
         ' "web-0_default" network: open /proc/sys/net/ipv6/conf/eth0/accept_dad: no such file or'
         " directory",
     ),
+    (
+        "iptables-module-missing",
+        "kube-proxy",
+        "Warning: Extension MASQUERADE revision 0 not supported, missing kernel module?",
+    ),
+    (
+        "serving-certificate-not-approved",
+        "kubelet",
+        "E0301 10:00:00.000000    1234 certificate_manager.go:488] kubernetes.io/kube-apiserver-"
+        "client-kubelet: certificate request was not signed: timed out waiting for the condition",
+    ),
+    (
+        "lease-namespace-missing",
+        "kubelet",
+        'E0301 10:00:00.000000    1234 event.go:359] "Server rejected event (will not retry!)"'
+        ' err="namespaces \\"web\\" not found"',
+    ),
+    (
+        "node-without-address",
+        "event",
+        "Error: host IP unknown; known addresses: [{Hostname w1}]",
+    ),
+    (
+        "namespaces-used-up",
+        "event",
+        "Error: failed to create containerd task: failed to create shim task: mkdir"
+        " /run/containerd/io.containerd.runtime.v2.task/k8s.io/1234: no space left on device",
+    ),
+    (
+        "mount-point-in-read-only-volume",
+        "event",
+        'MountVolume.SetUp failed for volume "data" : mkdir /var/lib/kubelet/pods/1234/volumes:'
+        " read-only file system",
+    ),
+    (
+        "user-of-image-unknown",
+        "event",
+        'Readiness probe failed: {"error": "no users found"}',
+    ),
+    (
+        "selinux-relabel-refused",
+        "event",
+        "Error: failed to create containerd task: failed to create shim task: OCI runtime create"
+        " failed: runc create failed: unable to start container process: exec: /app: permission"
+        " denied: unknown",
+    ),
+    (
+        "systemd-does-not-answer",
+        "event",
+        "Readiness probe failed: sd-bus call: Permission denied",
+    ),
+    (
+        "docker-configuration-not-json",
+        "dockerd",
+        "unable to configure the Docker daemon with file /etc/docker/daemon.json: the following"
+        " directives are specified both as a flag and in the configuration file: hosts",
+    ),
+    (
+        "nvidia-device-unknown",
+        "event",
+        "Error: failed to create containerd task: nvidia-container-cli: device error: /dev/nvidia0:"
+        " no such file or directory: unknown",
+    ),
+    (
+        "calico-datastore-not-reached",
+        "network",
+        "2025-04-10 06:23:30.692 [INFO][9] startup/startup.go 459: Hit error connecting to"
+        ' datastore - retry error=Get "https://10.96.0.1:443/api/v1/nodes/foo": x509: certificate'
+        " is valid for 127.0.0.1, not 10.96.0.1",
+    ),
+    (
+        "cni-programs-not-written",
+        "network",
+        '2024-03-01 10:00:00.123 [INFO][1] cni-installer/install.go 150: "Using CNI binaries from'
+        ' /opt/cni/bin, destination /host/opt/cni/bin"',
+    ),
+    (
+        "cni-program-killed",
+        "event",
+        'plugin type="multus" failed (add): netplugin failed: "panic: runtime": exit status 2',
+    ),
+    (
+        "dhcp-server-silent",
+        "event",
+        "error calling DHCP.Allocate: error DHCP lease: NAK from 192.0.2.1",
+    ),
+    (
+        "nfs-option-refused",
+        "event",
+        "mount.nfs: rpc.statd is not running but is required for remote locking. mount.nfs: Either"
+        " use '-o nolock' to keep locks local, or start statd. mount.nfs: an incorrect mount option"
+        " was specified",
+    ),
+    (
+        "nfs-access-denied",
+        "event",
+        "mount.nfs4: access denied by server while mounting 127.0.0.1:/",
+    ),
+    (
+        "storage-program-missing",
+        "event",
+        'OCI runtime exec failed: exec failed: unable to start container process: exec: "sh":'
+        " executable file not found in $PATH: unknown",
+    ),
+    (
+        "secret-provider-not-on-node",
+        "event",
+        'model provider not found: "gpt"',
+    ),
+    (
+        "iscsi-connection-lost",
+        "kernel",
+        "connection1:0: is operational after recovery (1 attempts)",
+    ),
+    (
+        "gpu-recovery-needed",
+        "kernel",
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x2 to 0x0 (None)",
+    ),
+    (
+        "thin-pool-full",
+        "kernel",
+        "device-mapper: thin: 253:4: reached low water mark for data device: sending event.",
+    ),
+    (
+        "gpu-taken-by-reload",
+        "device-plugin",
+        "Failed to initialize NVML: could not load NVML library.",
+    ),
+    (
+        "image-in-frozen-registry",
+        "event",
+        'Failed to create pod sandbox: failed to get sandbox image "k8s.gcr.io/pause:3.10": failed'
+        ' to resolve reference "k8s.gcr.io/pause:3.10": k8s.gcr.io/pause:3.10: not found',
+    ),
+    (
+        "registry-of-aws-refuses-node",
+        "event",
+        'failed to get sandbox image "602401143452.dkr.ecr.us-east-1.amazonaws.com/eks/pause:3.5":'
+        " pulling from host 602401143452.dkr.ecr.us-east-1.amazonaws.com failed with status code"
+        " [manifests 3.5]: 401 Unauthorized",
+    ),
+    (
+        "registry-of-aws-refuses-node",
+        "event",
+        'Failed to pull image "123456789012.dkr.ecr.us-east-1.amazonaws.com/app:1": failed to copy:'
+        " httpReadSeeker: failed open: unexpected status code https://prod-us-east-1-starport-layer"
+        "-bucket.s3.us-east-1.amazonaws.com/1234: 403 Forbidden",
+    ),
+    (
+        "image-of-bitnami-moved",
+        "event",
+        'Failed to pull image "docker.io/bitnamilegacy/redis:9": failed to resolve reference'
+        ' "docker.io/bitnamilegacy/redis:9": docker.io/bitnamilegacy/redis:9: not found',
+    ),
+    (
+        "image-pull-without-progress",
+        "event",
+        'Failed to pull image "registry.example.com/app:1": failed to pull and unpack image'
+        ' "registry.example.com/app:1": context deadline exceeded',
+    ),
+    (
+        "calico-plugin-without-api",
+        "event",
+        'plugin type="calico" failed (add): error getting ClusterInformation: connection is'
+        " unauthorized: Unauthorized",
+    ),
+    (
+        "cni-plugin-without-api",
+        "event",
+        'plugin type="multus" failed (add): error getting pod: pods "web-0" is forbidden: User'
+        ' "system:serviceaccount:kube-system:multus" cannot get resource "pods"',
+    ),
+    (
+        "crio-runtime-not-in-path",
+        "crio",
+        'level=info msg="runtime validation: crun found in $PATH"',
+    ),
+    (
+        "calico-nft-crashes",
+        "network",
+        "[WARNING] felix/table.go 924: Failed to program nftables, will retry error=error"
+        " performing nft transaction: exit status 1",
+    ),
 ]
 
 

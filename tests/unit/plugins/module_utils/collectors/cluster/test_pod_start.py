@@ -222,6 +222,17 @@ def test_each_workload_ends_for_itself():
     ]
 
 
+def test_a_volume_whose_owners_are_changed():
+    text = "Setting volume ownership for 1/volumes/x/mount is taking longer than expected"
+    data, _cut, _api = collect(
+        [pod("a", containers=[waiting("ContainerCreating", "")])],
+        events=[event("a", "VolumePermissionChangeInProgress", text)],
+        nodes={"w1": table("ContainerCreating")},
+    )
+    (row,) = data["pods"]
+    assert row["event"]["message"] == text
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_row_has_the_newest_event_that_says_a_cause(turned):
     events = [
@@ -261,6 +272,13 @@ def test_volumes_that_are_attached_are_read_where_one_cannot_be():
             "error": "password=***************",
         }
     ]
+    attachment["status"]["detachError"]["message"] = "rpc error: " * 100 + "it is in use"
+    data, _cut, _api = collect(
+        [pod()], [event(reason="FailedAttachVolume")], {"w1": []}, [attachment]
+    )
+    error = data["attachments"][0]["error"]
+    assert (error[:11], error[-12:]) == ("rpc error: ", "it is in use")
+    assert len(error) <= pod_start.MAX_TEXT
     well = {"spec": {"source": {"persistentVolumeName": "pvc-2"}}, "status": {"attached": True}}
     wanted = 'Multi-Attach error for volume "pvc-2" Volume is already'
     for message, sent in (("x", []), (wanted, ["pvc-2"])):

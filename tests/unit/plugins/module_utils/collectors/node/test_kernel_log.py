@@ -68,6 +68,30 @@ LINES = (
         "Lockdown: insmod: unsigned module loading is restricted; see man kernel_lockdown.7",
     ),
     ("overlay", "overlayfs: filesystem on '/var/lib/a' not supported as upperdir"),
+    ("overlay", "overlayfs: upper fs needs to support d_type."),
+    (
+        "disk",
+        "XFS (rbd2): Filesystem has duplicate UUID 359fa82b-a536-4068-adf0-3d9950d03d80 - can't",
+    ),
+    ("disk", "XFS (sdc): Superblock has unknown read-only compatible features (0x8) enabled."),
+    ("disk", "EXT4-fs (sdb): couldn't mount RDWR because of unsupported optional features (10000)"),
+    ("disk", "EXT4-fs (sdb): couldn't mount because of unsupported optional features (10000)"),
+    ("disk", "device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode"),
+    ("disk", "device-mapper: thin: 253:4: no free metadata space available."),
+    ("gpu", "NVRM: GPU 0000:05:00.0: RmInitAdapter failed! (0x24:0x72:1447)"),
+    (
+        "gpu",
+        "NVRM: The NVIDIA GPU 0000:05:00.0 (PCI ID: 10de:1d81)\\x0aNVRM: installed in this system"
+        " is not supported by open\\x0aNVRM: nvidia.ko because it does not include the required GPU"
+        "\\x0aNVRM: System Processor (GSP).",
+    ),
+    (
+        "storage",
+        "libceph: mon2 10.205.92.13:6789 feature set mismatch, my 106b84a842a42 < server's"
+        " 40106b84a842a42, missing 400000000000000",
+    ),
+    ("audit", "audit: audit_backlog=8193 > audit_backlog_limit=8192"),
+    ("audit", "audit: backlog limit exceeded"),
 )
 QUIET = (
     # a workload at its own limit
@@ -100,6 +124,11 @@ QUIET = (
     ' profile="crio-default" pid=1 comm="systemd" requested_mask="send" peer="unconfined"',
     'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="open" class="file"'
     ' profile="containers-default-0.57.4" name="/x" pid=1 comm="runc" requested_mask="r"',
+    # what a pod with loop devices mounts, and what overlayfs goes on without
+    "XFS (loop0): Filesystem has duplicate UUID 359fa82b-a536-4068-adf0-3d9950d03d80 - can't mount",
+    "overlayfs: upper fs does not support tmpfile.",
+    "device-mapper: thin: 253:4: growing the data device from 100 to 200 blocks",
+    "audit: type=1400 audit(1.0:1): audit_backlog=1",
     "cni0: port 4(veth1) entered forwarding state",
     "EXT4-fs (sda1): mounted filesystem with ordered data mode",
     "nvidia: module verification failed: signature and/or required key missing - tainting kernel",

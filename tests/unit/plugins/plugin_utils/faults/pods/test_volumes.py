@@ -52,6 +52,19 @@ def test_the_node_that_holds_it_is_named(world, holder, ready, state, advice):
     ]
 
 
+def test_why_it_is_not_detached_is_named_where_that_is_known(world):
+    wait(world, event=EVENT)
+    attached(
+        world,
+        "m1",
+        deleted="2027-01-15T07:40:00Z",
+        error="rpc error: code = Internal desc = ServerFaultCode: NoPermission",
+    )
+    (finding,) = judged(world, "KM606")[1]
+    assert "Known cause: The user of the cluster in vCenter may not" in finding.summary
+    assert finding.remedy.startswith("the events of that user in vCenter")
+
+
 def test_where_attachments_may_not_be_read_it_is_present_without_the_node(world):
     wait(world, event=EVENT)
     _verdicts, (finding,) = judged(world, "KM606")
