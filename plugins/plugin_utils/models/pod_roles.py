@@ -39,6 +39,7 @@ _NETWORK = re.compile(
     r"|kube-ovn|multus|whereabouts|sriov|canal|azure-cn|cni\b"
 )
 _CSI = re.compile(r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|provisioner)|trident")
+_DRIVER = re.compile(r"\bcsi\b|csi-\w*plugin|longhorn-manager|linstor-satellite")
 _DEVICES = re.compile(r"device-?plugin|nvidia|gpu|dcgm|habana|rdma")
 _PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES))
 
@@ -76,6 +77,8 @@ def role(pod: OwnPod) -> str:
         return CLOUD
     if container in NETWORKS or workload(pod) in NETWORKS:
         return NETWORK
+    if _DRIVER.search(f"{container} {pod.pod}"):
+        return CSI
     return "dns" if container in NAMES_OF_DNS else container
 
 

@@ -4,15 +4,16 @@
 """Collector system_pods: logs of the cluster's own pods that end or say an error repeatedly.
 
 These are kube-proxy, network plugins, the cluster's DNS, cloud controller managers and others in
-namespaces of the system. The kubelet numbers the logs of a container by its starts: no runtime and
-no API is asked. Static pods of the control plane are those of component_end.
+namespaces of the system, and agents of networks, storage and devices in others. The kubelet numbers
+the logs of a container by its starts: no runtime and no API is asked. Static pods of the control
+plane are those of component_end.
 """
 
 import os
 import time
 
 from ...logs import plugin_files, pod_errors, repeated_lines
-from ...shared import system_namespaces
+from ...shared import own_pods
 from ...system import files
 from ..base import Absent, Denied
 from . import component_end, instances
@@ -22,7 +23,7 @@ RECENT = 3600  # seconds since the newest log began
 # Seconds since then in which the controller takes an end for one of many, with what a clock may be
 # off: where the log of the start before it is there, and where it is not.
 OF_MANY, OF_MANY_ALONE = 900, 2100
-MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES, MAX_NAMED = 1000, 8, 24, 4, 5
+MAX_LISTED, MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES, MAX_NAMED = 3000, 1000, 8, 32, 4, 5
 # A plugin looks for its devices at its start, and says then what it misses.
 DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
 
@@ -123,9 +124,9 @@ def _running(now, _written, number, namespace, pod, folder):
 
 def _logs(root):
     """Yield (when the newest log was written, its number, namespace, pod, folder) of containers."""
-    for name in list(filter(_is_own, files.names(root)))[:MAX_FOLDERS]:
+    for name, containers in list(_own_folders(root))[:MAX_FOLDERS]:
         namespace, pod, uid = _names(name)
-        for container in files.names(os.path.join(root, name)):
+        for container in containers:
             if container in instances.COMPONENTS and _is_static(uid):
                 continue
             folder = os.path.join(root, name, container)
@@ -135,17 +136,20 @@ def _logs(root):
                 yield written, number, namespace, pod, folder
 
 
+def _own_folders(root):
+    """Yield (folder, containers) of the cluster's own pods and of device plugins."""
+    for name in files.names(root)[:MAX_LISTED]:
+        namespace, pod, _dummy = _names(name)
+        containers = files.names(os.path.join(root, name)) if pod else []
+        if pod and (is_plugin(pod) or own_pods.is_one(namespace, pod, containers)):
+            yield name, containers
+
+
 def _names(folder):
     """Return (namespace, pod, UID) of the name of a pod's folder."""
     namespace, _dummy, rest = folder.partition("_")
     pod, _dummy, uid = rest.rpartition("_")
     return namespace, pod, uid
-
-
-def _is_own(folder):
-    """Return whether a folder is of the cluster's own pods, or of a device plugin."""
-    namespace, pod, _dummy = _names(folder)
-    return bool(pod) and (system_namespaces.is_one(namespace) or is_plugin(pod))
 
 
 def _is_static(uid):

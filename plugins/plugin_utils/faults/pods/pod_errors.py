@@ -114,7 +114,7 @@ def _sayings(cluster: Cluster) -> Iterator[_Saying]:
     "KM560",
     "A pod of the cluster itself repeats an error",
     severity="warning",
-    applies="pods of kube-system, of the namespaces of networks, and device plugins",
+    applies="pods of kube-system, of the namespaces of networks, and agents of nodes",
     needs=("system", "system_pods"),
     cluster_needs=("nodes",),
     explained_by=causes(

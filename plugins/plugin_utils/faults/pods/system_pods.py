@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ....module_utils.shared import system_namespaces
+from ...evidence import memoize
 from ...evidence.document import one_line
 from ...models import host_network, pod_roles, pod_start
 from ...models.api_node import and_others
@@ -18,7 +19,7 @@ from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...models.system_pods import EndedPod, UnreadPods
-from ...parsers import message_class
+from ...parsers import error_answer, message_class, message_table
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import with_cause
 
@@ -82,6 +83,7 @@ EFFECTS = {
         " range for pods",
     ),
     "dns": (None, "names of Services are not resolved where all of them end"),
+    pod_roles.CSI: (None, "volumes of its driver are not mounted on the node, or not made"),
     "kops-controller": (None, "nodes that join get neither certificates nor labels"),
 }
 
@@ -119,15 +121,23 @@ def _crashes(cluster: Cluster) -> list[Waiting]:
     return [
         row
         for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
-        if is_own(row) and row.late(WAITED_SECONDS)
+        if is_own(cluster, row) and row.late(WAITED_SECONDS)
     ]
 
 
-def is_own(row: Waiting) -> bool:
+def is_own(cluster: Cluster, row: Waiting) -> bool:
     """Tell whether these are pods of the cluster itself whose containers end."""
-    if row.is_control_plane or not system_namespaces.is_one(_namespace(row)):
+    if row.is_control_plane or row.trouble is not pod_start.ENDS:
         return False
-    return row.trouble is pod_start.ENDS
+    if system_namespaces.is_one(_namespace(row)) or row.row.agent:
+        return True
+    return any((_namespace(row), name) in _read(cluster) for name in _names(row))
+
+
+@memoize.last
+def _read(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the pods that a node took for the cluster's own."""
+    return frozenset((pod.namespace, pod.pod) for host in cluster.hosts for pod in host.system_pods)
 
 
 def _namespace(row: Waiting) -> str:
@@ -148,7 +158,7 @@ def _by_api(row: Waiting, name: str) -> EndedPod:
     "KM550",
     "A pod of the cluster itself ends again and again",
     severity="warning",
-    applies="pods of kube-system and of the namespaces of networks",
+    applies="pods of kube-system, of the namespaces of networks, and agents of nodes",
     needs=("system", "system_pods"),
     cluster_needs=("pod_start",),
     explained_by=causes("KM115", "KM178", "KM508", "KM512")
@@ -270,7 +280,10 @@ def _cause(pod: EndedPod) -> tuple[str, str]:
     if pod.told_in or pod.path:
         look = f"see {pod.told_in or pod.path} on the node"
     if pod.reading is None:
-        return "", f"{look}; correct what its last line names"
+        answer = error_answer.read(pod.line, message_table.LIBRARY)
+        if answer is None:
+            return "", f"{look}; correct what its last line names"
+        return f" ({answer.clause})", f"{answer.advice}; {look}"
     meaning = message_class.CLASSES[pod.reading.meaning]
     return f" ({meaning.clause})", f"{meaning.advice}; {look}"
 
