@@ -15,6 +15,7 @@ from ..evidence import contract
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.limits import Limits
 from ..evidence.answers.node.network import Network, Resolver
+from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import pflag
 from .kubelet import config as kubelet_config
@@ -22,6 +23,7 @@ from .kubelet.config import Setting
 
 RESOLV_CONF = "/etc/resolv.conf"
 RP_FILTER, MAX_LINES = "rp_filter", 5
+IPVS = "kube-ipvs0"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class HostNetwork:
     problem: why the file is not known
     cluster_dns: the name servers of the cluster's own that its kubelet gives to pods
     rp_filter_lines: path, line and text of what sets rp_filter at a boot
+    arp_addresses: with ipvs, the addresses of its links' networks that it answers ARP for
     """
 
     answer: Network = field(default_factory=Network)
@@ -41,6 +44,7 @@ class HostNetwork:
     problem: str = ""
     cluster_dns: tuple[str, ...] = ()
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
+    arp_addresses: frozenset[str] = frozenset()
 
     @property
     def asked_in_cluster(self) -> tuple[str, ...]:
@@ -71,12 +75,43 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
         problem = config.problem
     path = RESOLV_CONF if setting is None else setting.value
     resolver = next((item for item in answer.resolvers if item.path == path), None)
+    answered = frozenset(_answered(answer, contract.answer(document, System).addresses or ()))
     manager = answer.network_manager
     if manager is None or manager.active is False:
         # Only what NetworkManager may have changed is compared: a large cluster has many routes.
         answer = dataclasses.replace(answer, routes=None)
     lines = tuple(_lines(contract.answer(document, Limits)))
-    return HostNetwork(answer, resolver, setting, problem, _cluster_dns(config), lines[:MAX_LINES])
+    return HostNetwork(
+        answer,
+        resolver,
+        setting,
+        problem,
+        _cluster_dns(config),
+        lines[:MAX_LINES],
+        answered,
+    )
+
+
+def _answered(answer: Network, addresses: Sequence[str]) -> Iterator[str]:
+    """Yield the addresses for which the kernel answers ARP at a link of their own network."""
+    open_links = {dev for dev, value in (answer.arp_ignore or {}).items() if value == 0}
+    if not open_links or not any(row.name == IPVS for row in answer.interfaces):
+        return
+    routes = (route.to for route in answer.routes or () if route.dev in open_links)
+    networks = [network for network in map(_network, routes) if network is not None]
+    for address in addresses:
+        parsed = _address(address)
+        if parsed is not None and any(parsed in network for network in networks):
+            yield str(parsed)
+
+
+def _network(text: str) -> ipaddress.IPv4Network | None:
+    """Return the network of a route to more than one address, and to less than all."""
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError:
+        return None
+    return network if 0 < network.prefixlen < 31 else None
 
 
 def _cluster_dns(config: kubelet_config.KubeletConfig) -> tuple[str, ...]:

@@ -77,9 +77,12 @@ def role(pod: OwnPod) -> str:
         return CLOUD
     if container in NETWORKS or workload(pod) in NETWORKS:
         return NETWORK
-    if _DRIVER.search(f"{container} {pod.pod}"):
-        return CSI
     return "dns" if container in NAMES_OF_DNS else container
+
+
+def is_driver(pod: OwnPod) -> bool:
+    """Tell whether a pod is a driver of storage, by the names of its container and itself."""
+    return _DRIVER.search(f"{pod.container} {pod.pod}") is not None
 
 
 def places(pod: OwnPod) -> frozenset[str]:

@@ -83,7 +83,6 @@ EFFECTS = {
         " range for pods",
     ),
     "dns": (None, "names of Services are not resolved where all of them end"),
-    pod_roles.CSI: (None, "volumes of its driver are not mounted on the node, or not made"),
     "kops-controller": (None, "nodes that join get neither certificates nor labels"),
 }
 
@@ -218,7 +217,7 @@ def notes(texts: Iterable[str]) -> str:
 def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
-    severity, effect = EFFECTS.get(pod_roles.role(first.pod), (None, ""))
+    severity, effect = _effect(first.pod)
     clause, advice = _cause(first.pod)
     refused = kernel_clause(first.pod, first.host)
     if refused:
@@ -239,6 +238,13 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         severity=severity,
     )
     return with_cause(hit, first.pod.known)
+
+
+def _effect(pod: EndedPod) -> tuple[str | None, str]:
+    """Return the severity, where it is not the fault's own, and what does not work meanwhile."""
+    if pod_roles.is_driver(pod):
+        return None, "volumes of its driver are not mounted on the node, or not made"
+    return EFFECTS.get(pod_roles.role(pod), (None, ""))
 
 
 def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
