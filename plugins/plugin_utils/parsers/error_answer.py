@@ -169,6 +169,17 @@ _TEXTS = (
         " upgrade solves it; an APIService without a use is deleted",
     ),
     _text(
+        "configuration",
+        r"kube-proxy mode changed\. Restart felix",
+        "felix starts again and again, because the interface kube-ipvs0 of kube-proxy comes, goes"
+        " or changes its state",
+        "with Calico's eBPF, which takes the place of kube-proxy, take kube-proxy away (kubectl -n"
+        " kube-system patch daemonset kube-proxy -p"
+        ' \'{"spec":{"template":{"spec":{"nodeSelector":{"none":"true"}}}}}\'), and remove what it'
+        " left on each node (ip link delete kube-ipvs0; ipvsadm --clear); without eBPF see why"
+        " kube-proxy makes that interface again",
+    ),
+    _text(
         "kernel",
         r"modprobe: (?:ERROR|FATAL): (?:could not insert|Module|could not find module by name=)"
         r" ?'?(?P<name>[\w-]{1,64})'?",

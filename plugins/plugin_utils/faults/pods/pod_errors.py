@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
 from ...models import pod_roles
@@ -183,7 +184,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
     if pod.clause:
         summary += f": {pod.clause}"
-    summary += system_pods.kernel_clause(pod, first.host)
+    summary += system_pods.kernel_clause(pod, first.host) + _unloaded(most)
     effect = _effect(pod)
     if first.severity == "info":
         effect = ""
@@ -198,6 +199,17 @@ def _hit(rows: list[_Saying]) -> Detection:
         severity=first.severity,
     )
     return with_cause(hit, pod.known)
+
+
+def _unloaded(row: _Saying) -> str:
+    """Return the other modules that kube-proxy needs and the host has not loaded, as a clause."""
+    if pod_roles.role(row.pod) != "kube-proxy" or "modprobe: " not in row.pod.message:
+        return ""
+    states = row.host.network.answer.modules or {}
+    names = sorted(name for name in XTABLES if states.get(name) in (ABSENT, AVAILABLE))
+    if not names:
+        return ""
+    return f"; of what it needs, the host has not loaded {and_others(names, 8)} either"
 
 
 def _effect(pod: PodError) -> str:

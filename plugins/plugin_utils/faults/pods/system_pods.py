@@ -29,7 +29,8 @@ _CONTAINER = re.compile(r"restarting failed container[ =]([a-z0-9][a-z0-9-]{0,62
 _DIGITS = re.compile(r"[0-9]+")
 # What only a kernel refuses to an agent of the network.
 _OF_KERNEL = re.compile(
-    r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers|modprobe: "
+    r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers"
+    r"|modprobe: (?!.{1,120}Exec format)"
     r"|[Oo]peration not supported|[Ff]unction not implemented|does not support .{1,60}kernel"
     r"|kernel (?:version|too old|does not|lacks)|not supported by (?:the|your) kernel",
 )

@@ -11,6 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.logs import p
 
 NOW = 1795500000.0
 ERRORS = (
+    "2024-06-19 02:12:07.689 [INFO][1] felix/int_dataplane.go 1347: kube-proxy mode changed. Restart",
     # kube-proxy
     "E0524 12:11:36.123456       1 proxier.go:857] chain: modprobe: ERROR: could not insert",
     # felix of Calico
@@ -32,6 +33,7 @@ ERRORS = (
     "error: cannot reach the server",
 )
 QUIET = (
+    "2024-06-19 02:12:07.689 [INFO][1] felix/int_dataplane.go 1347: Applying dataplane updates",
     "I0524 12:11:36.123456       1 proxier.go:857] Syncing iptables rules, error=nil",
     "W0524 12:11:36.123456       1 reflector.go:1] watch of *v1.Service ended",
     "2023-05-10 10:00:00.123 [WARNING][57] felix/table.go 1: Detected out-of-sync inserts",
