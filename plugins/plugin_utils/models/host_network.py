@@ -12,18 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.node.boot import Boot
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.limits import Limits
 from ..evidence.answers.node.network import Network, Resolver
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from ..parsers import pflag
+from ..parsers import modules_load_fstab, pflag
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
 
 RESOLV_CONF = "/etc/resolv.conf"
 RP_FILTER, MAX_LINES = "rp_filter", 5
-IPVS = "kube-ipvs0"
+IPVS, TUNNEL = "kube-ipvs0", "ipip"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class HostNetwork:
     problem: why the file is not known
     cluster_dns: the name servers of the cluster's own that its kubelet gives to pods
     rp_filter_lines: path, line and text of what sets rp_filter at a boot
+    tunnel_lines: the lines that load ipip at a boot, before a plugin makes its tunnel
     arp_addresses: with ipvs, the addresses of its links' networks that it answers ARP for
     """
 
@@ -45,6 +47,7 @@ class HostNetwork:
     cluster_dns: tuple[str, ...] = ()
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
     arp_addresses: frozenset[str] = frozenset()
+    tunnel_lines: tuple[str, ...] = ()
 
     @property
     def asked_in_cluster(self) -> tuple[str, ...]:
@@ -89,7 +92,15 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
         _cluster_dns(config),
         lines[:MAX_LINES],
         answered,
+        tuple(_tunnel_lines(contract.answer(document, Boot)))[:MAX_LINES],
     )
+
+
+def _tunnel_lines(boot: Boot) -> Iterator[str]:
+    """Yield path and line of what loads the module ipip at a boot."""
+    for row in modules_load_fstab.modules(boot.modules_files or ()):
+        if row.name == TUNNEL:
+            yield one_line(row.place, 300)
 
 
 def _answered(answer: Network, addresses: Sequence[str]) -> Iterator[str]:

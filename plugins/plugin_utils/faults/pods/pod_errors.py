@@ -46,6 +46,7 @@ _OTHERS = re.compile(
     r"|required revision has been compacted"
     r"|TLS handshake error|NXDOMAIN|http: Handler timeout|client disconnected|broken pipe"
 )
+_DOWN, _IPIP = "Network is down", "tunl0"
 _DIGITS = re.compile(r"[0-9]+")
 # A balancer of the node's agent, in front of the API servers, listens at such an address.
 _AT_BALANCER = re.compile(r"dial tcp 127\.\S{1,20}: connect: connection refused")
@@ -116,7 +117,7 @@ def _sayings(cluster: Cluster) -> Iterator[_Saying]:
     "A pod of the cluster itself repeats an error",
     severity="warning",
     applies="pods of kube-system, of the namespaces of networks, and agents of nodes",
-    needs=("system", "system_pods"),
+    needs=("system", "system_pods", "network", "boot"),
     cluster_needs=("nodes",),
     explained_by=causes(
         "KM115",
@@ -185,6 +186,8 @@ def _hit(rows: list[_Saying]) -> Detection:
     if pod.clause:
         summary += f": {pod.clause}"
     summary += system_pods.kernel_clause(pod, first.host) + _unloaded(most)
+    tunnel, reload = _tunnel(most)
+    summary += tunnel
     effect = _effect(pod)
     if first.severity == "info":
         effect = ""
@@ -192,7 +195,7 @@ def _hit(rows: list[_Saying]) -> Detection:
     hit = Detection(
         "; ".join(filter(None, (summary, effect))),
         tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
-        _advice(most),
+        reload + _advice(most),
         host=host,
         node=node,
         component=pod.container,
@@ -210,6 +213,21 @@ def _unloaded(row: _Saying) -> str:
     if not names:
         return ""
     return f"; of what it needs, the host has not loaded {and_others(names, 8)} either"
+
+
+def _tunnel(row: _Saying) -> tuple[str, str]:
+    """Return that a boot loads ipip before Calico, as a clause, and what to do; "" where not."""
+    network = row.host.network
+    is_down = pod_roles.role(row.pod) == "network" and _DOWN in row.pod.message
+    if not is_down or not network.has(_IPIP) or not network.tunnel_lines:
+        return "", ""
+    path = network.tunnel_lines[0]
+    return (
+        f"; a boot loads the module ipip by {path}, so that {_IPIP} is there before Calico, which"
+        " then may leave it down",
+        f"ip -br link show {_IPIP} tells whether it is down: then take ipip out of {path}, run"
+        " modprobe -r ipip on the drained node, and start its calico-node again; else ",
+    )
 
 
 def _effect(pod: PodError) -> str:

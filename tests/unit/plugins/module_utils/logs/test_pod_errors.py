@@ -11,7 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.logs import p
 
 NOW = 1795500000.0
 ERRORS = (
-    "2024-06-19 02:12:07.689 [INFO][1] felix/int_dataplane.go 1347: kube-proxy mode changed. Restart",
+    "2024-06-19 02:12:07.689 [INFO][1] felix/int_dataplane.go 1347: kube-proxy mode changed. Res",
     # kube-proxy
     "E0524 12:11:36.123456       1 proxier.go:857] chain: modprobe: ERROR: could not insert",
     # felix of Calico

@@ -268,3 +268,23 @@ def test_the_newest_of_a_device_plugins_lines_with_a_known_cause_counts(world, t
     devices(world, gpu=[0, 0])
     (found,) = judged(world, "KM560")[1]
     assert f"Known cause: {words}" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("interface", "text", "line", "is_told"),
+    [
+        ("tunl0", "br_netfilter\nipip\n", DOWN, True),
+        ("tunl0", "br_netfilter\n# ipip\n", DOWN, False),
+        ("vxlan.calico", "ipip\n", DOWN, False),
+        ("tunl0", "ipip\n", "bird: Netlink: File exists, error", False),
+    ],
+)
+def test_a_tunnel_that_a_boot_makes_before_calico(world, interface, text, line, is_told):
+    data = network_evidence.network(world)
+    data["interfaces"].append(network_evidence.interface(interface))
+    record = {"path": "/etc/modules-load.d/k8s.conf", "kind": "file", "text": text}
+    world.data("w1", "boot")["modules_files"] = [record]
+    say(world, line)
+    (found,) = judged(world, "KM560")[1]
+    assert ("loads the module ipip by /etc/modules-load.d/k8s.conf:" in found.summary) == is_told
+    assert ("modprobe -r ipip on the drained node" in found.remedy) == is_told
