@@ -188,8 +188,35 @@ def two_plugins(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
         outcome = CheckResult()
         if not set(first.plugins) & set(META) and not _is_told(document):
             hits = list(_of_two(host, cni, first, [row for row in rest if _differs(first, row)]))
+            hits += _put_aside(host, cni, first)
             outcome = present(*hits) if hits else outcome
     yield outcome
+
+
+def _put_aside(host: Host, cni: Cni, first: CniFile) -> Iterator[Detection]:
+    """Report that Cilium took the configuration of Multus away, which runs on the node."""
+    names = [one_line(name, 120) for name in cni.aside if any(meta in name for meta in META)]
+    if not names or not cni.multus or "cilium" not in " ".join(first.plugins):
+        return
+    former = names[0].rpartition(".")[0]
+    yield Detection(
+        f"Cilium put {former} aside ({names[0]}), so that the runtime does not ask Multus: new pods"
+        f" have one interface, by {first.name} alone",
+        (
+            EvidenceRef(
+                "file", host.host, path=f"{cni.folder}/{names[0]}", text="a pod of Multus is here"
+            ),
+            EvidenceRef(
+                "file", host.host, path=f"{cni.folder}/{first.name}", text=_described(first)
+            ),
+        ),
+        "let Cilium leave other files alone (helm upgrade with cni.exclusive=false; cni-exclusive:"
+        ' "false" in the ConfigMap cilium-config, then restart its DaemonSet), and restart the pod'
+        " of Multus on each node, which writes its file again; then make the pods again that lack"
+        " an interface",
+        host=host.host,
+        node=host.node,
+    )
 
 
 def _of_two(host: Host, cni: Cni, first: CniFile, rest: Sequence[CniFile]) -> Iterator[Detection]:

@@ -199,3 +199,30 @@ def test_each_runtime_has_its_command(world, unit, kind, command):
     (finding,) = of_w1(world, "KM602")[1]
     assert command in finding.remedy
     assert "/var/lib/cni/networks/lab" in finding.summary
+
+
+CILIUM = file("05-cilium.conflist", "cilium", "cilium-cni")
+BAK = "00-multus.conf.cilium_bak"
+
+
+@pytest.mark.parametrize(
+    ("files", "aside", "multus", "verdict"),
+    [
+        ([CILIUM], [BAK], True, "present"),
+        # Multus was removed, or has its file again
+        ([CILIUM], [BAK], False, "clear"),
+        ([CILIUM], [BAK], None, "clear"),
+        ([file("00-multus.conf", "multus", "multus"), CILIUM], [BAK], True, "clear"),
+        ([CILIUM], ["87-podman-bridge.conflist.cilium_bak"], True, "clear"),
+        ([CILIUM], [], True, "clear"),
+        ([CALICO], [BAK], True, "clear"),
+    ],
+)
+def test_cilium_that_put_multus_aside(world, files, aside, multus, verdict):
+    cni(world, files=files, aside=aside, multus=multus)
+    found, findings = of_w1(world, "KM603")
+    assert found == verdict
+    for finding in findings:
+        assert "Cilium put 00-multus.conf aside" in finding.summary
+        assert "cni.exclusive=false" in finding.remedy
+        assert finding.severity == "warning"
