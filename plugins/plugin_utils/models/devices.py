@@ -329,6 +329,10 @@ class Node:
         age = (when - begun).total_seconds()
         if resource not in self.registered or not -CLOCK_SECONDS <= age <= EARLY_SECONDS:
             return None
+        return self._first_plugin_after(when)
+
+    def _first_plugin_after(self, when: datetime) -> Socket | None:
+        """Return the oldest socket that answers where all of them are younger than that."""
         # Which socket is whose is not known: a plugin that was there already may have been its own.
         there = sorted((row for row in self.sockets if row.answers), key=_made)
         if not there or _made(there[0]) <= when.timestamp():

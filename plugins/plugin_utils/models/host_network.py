@@ -105,15 +105,22 @@ def _tunnel_lines(boot: Boot) -> Iterator[str]:
 
 def _answered(answer: Network, addresses: Sequence[str]) -> Iterator[str]:
     """Yield the addresses for which the kernel answers ARP at a link of their own network."""
-    open_links = {dev for dev, value in (answer.arp_ignore or {}).items() if value == 0}
-    if not open_links or not any(row.name == IPVS for row in answer.interfaces):
+    if not any(row.name == IPVS for row in answer.interfaces):
         return
-    routes = (route.to for route in answer.routes or () if route.dev in open_links)
-    networks = [network for network in map(_network, routes) if network is not None]
+    networks = list(_open_networks(answer))
     for address in addresses:
         parsed = _address(address)
         if parsed is not None and any(parsed in network for network in networks):
             yield str(parsed)
+
+
+def _open_networks(answer: Network) -> Iterator[ipaddress.IPv4Network]:
+    """Yield the networks of links at which the kernel answers for each address of the host."""
+    links = {dev for dev, value in (answer.arp_ignore or {}).items() if value == 0}
+    for route in answer.routes or ():
+        network = _network(route.to) if route.dev in links else None
+        if network is not None:
+            yield network
 
 
 def _network(text: str) -> ipaddress.IPv4Network | None:

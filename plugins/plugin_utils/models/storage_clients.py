@@ -29,7 +29,7 @@ def lines(document: Mapping[str, Any]) -> tuple[KernelLine, ...]:
     return tuple(sorted(kept, key=lambda row: row.last or 0.0, reverse=True))
 
 
-def about(said: Iterable[KernelLine], message: str) -> KernelLine | None:
+def about(rows: Iterable[KernelLine], message: str) -> KernelLine | None:
     """Return the newest line about the storage that a message about a volume is about, or None."""
     kinds = [client for volume, client in _CLIENTS if volume.search(message)]
-    return next((row for row in said if any(kind.match(row.line) for kind in kinds)), None)
+    return next((row for row in rows if any(kind.match(row.line) for kind in kinds)), None)

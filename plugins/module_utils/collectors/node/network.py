@@ -161,9 +161,9 @@ def arp_ignore(names, route_rows, conf="/proc/sys/net/ipv4/conf"):
     everywhere = _number(os.path.join(conf, "all", "arp_ignore"))
     values = {}
     for dev in [row["dev"] for row in route_rows or ()][:MAX_ROUTES]:
-        own = _number(os.path.join(conf, dev, "arp_ignore"))
-        if len(values) < MAX_LINKS and None not in (own, everywhere):
-            values[dev] = max(own, everywhere)
+        number = _number(os.path.join(conf, dev, "arp_ignore"))
+        if len(values) < MAX_LINKS and None not in (number, everywhere):
+            values[dev] = max(number, everywhere)
     return values
 
 

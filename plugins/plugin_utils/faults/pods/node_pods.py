@@ -113,13 +113,21 @@ def _late_nodes(cluster: Cluster) -> dict[str, list[Waiting]]:
 def _kernel_line(cluster: Cluster, node: str, rows: Sequence[Waiting]) -> KernelLine | None:
     """Return what the kernel of a node says of the storage that its pods wait for, or None."""
     host = cluster.hosts_by_node().get(node)
-    said = host.storage_lines if host is not None else ()
-    found = (
-        storage_clients.about(said, row.text)
+    lines = host.storage_lines if host is not None else ()
+    candidates = (
+        storage_clients.about(lines, row.text)
         for row in rows
         if row.reason in pod_start_message.MOUNT_REASONS
     )
-    return next((line for line in found if line is not None), None)
+    return next((line for line in candidates if line is not None), None)
+
+
+def _of_kernel(cluster: Cluster, node: str, rows: Sequence[Waiting]) -> tuple[str, tuple[str, ...]]:
+    """Return what the kernel says of that storage, as a clause, and the fault that has it."""
+    line = _kernel_line(cluster, node, rows)
+    if line is None:
+        return "", ()
+    return f"; the kernel of the node says: {ends(one_line(line.line, 2000), 200)}", ("KM562",)
 
 
 def _late(row: Waiting) -> int:
@@ -181,10 +189,8 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
-    summary += _quoted(event, main) + _mount(main, view)
-    line = _kernel_line(cluster, node, rows)
-    if line is not None:
-        summary += f"; the kernel of the node says: {ends(one_line(line.line, 2000), 200)}"
+    clause, codes = _of_kernel(cluster, node, rows)
+    summary += _quoted(event, main) + _mount(main, view) + clause
     advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
     refusal = refused_tokens.of_message(cluster, main.text)
     if refusal is not None:
@@ -197,10 +203,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         advice,
         host=wording.host_name(view) if view is not None else None,
         node=node,
-        because=(
-            *pod_errors.because(cluster, "network", node),
-            *(("KM562",) if line is not None else ()),
-        ),
+        because=(*pod_errors.because(cluster, "network", node), *codes),
         severity=_severity(cluster, node, pods),
     )
     release = view.kubelet if view is not None else None

@@ -261,15 +261,15 @@ def rejected(node: Node) -> Iterator[Detection]:
 def _before_its_plugin(node: Node) -> tuple[str, str]:
     """Return that pods came before the plugin of their devices, as a clause, and what to do."""
     early = [(pod, node.came_early(pod)) for pod in of_devices(node)]
-    found = [(pod, socket) for pod, socket in early if socket is not None]
-    if not found or node.host is None or len(found) < len(early):
+    explained = [(pod, socket) for pod, socket in early if socket is not None]
+    if not explained or node.host is None or len(explained) < len(early):
         return "", ""
-    pod, socket = found[0]
-    resource, made = one_line(pod.refusal.resource or "", 120), moment(socket.made)
+    pod, socket = explained[0]
+    resource, creation = one_line(pod.refusal.resource or "", 120), moment(socket.made)
     healthy = node.resources[pod.refusal.resource or ""][1]
     clause = (
         f"; they came when the kubelet had started ({_time(node.host.kubelet_started)}), and the"
-        f" plugin of {resource} was not there before {_time(made)}; the node has {healthy} of"
+        f" plugin of {resource} was not there before {_time(creation)}; the node has {healthy} of"
         f" {resource} now"
     )
     way = (

@@ -21,6 +21,15 @@ _REFUSED = re.compile(
     r"|permission denied)",
     re.IGNORECASE,
 )
+# By whether fapolicyd runs; None where that is not known.
+_DECIDES = {
+    True: "fapolicyd runs here, and denies what it does not trust",
+    False: (
+        "not fapolicyd, which does not run here, but another program that decides on each execution"
+        " (protection against malware), or a policy of the kernel (IPE, IMA)"
+    ),
+    None: "fapolicyd, or another program that decides on each execution, denies that",
+}
 _RULES = (
     "for RKE2 and k3s a file /etc/fapolicyd/rules.d/80-kubernetes.rules with the lines allow"
     " perm=any all : dir=/var/lib/rancher/, and the same of /run/k3s/, /opt/cni/ and"
@@ -49,14 +58,8 @@ def read(line: str, boot: Boot) -> Refusal:
 
 def _not_permitted(path: str, boot: Boot) -> Refusal:
     shown, word = one_line(path, 200), _in_shell(path, "FILE")
-    who = "fapolicyd, or another program that decides on each execution, denies that"
-    if boot.fapolicyd:
-        who = "fapolicyd runs here, and denies what it does not trust"
-    elif boot.fapolicyd is False:
-        who = "not fapolicyd, which does not run here, but another program that decides on each"
-        who += " execution (protection against malware), or a policy of the kernel (IPE, IMA)"
     return Refusal(
-        f"; the kernel does not let it execute {shown}: {who}",
+        f"; the kernel does not let it execute {shown}: {_DECIDES[boot.fapolicyd]}",
         f"systemctl is-active fapolicyd, and ausearch -m FANOTIFY -ts recent, show what denies"
         f" {word} (not a mount with noexec, nor SELinux: these say permission denied); {_RULES}",
     )
