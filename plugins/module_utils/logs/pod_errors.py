@@ -24,6 +24,9 @@ _ERRORS = (
     rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERROR|ERR|FATAL|CRITICAL)\b"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?(?:[\w./-]{1,40}: )?"
     rb"(?:[Ee]rror|[Ff]atal|panic|[Ff]ailed|[Ff]ailure|[Uu]nable|[Cc]ould not|[Cc]annot)\b"
+    # Felix starts again and again, and tells of it as an information
+    rb"|[\d/-]{8,10} [\d:.]{8,15} \[INFO\]\[\d+\] felix/int_dataplane\.go \d+: kube-proxy mode"
+    rb" changed"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?bird6?: [^\n]{0,120}?"
     rb"(?: is down|[Ee]rror|denied|refused|unreachable|No route|Unexpected|[Ii]nvalid)"
     rb"|[\d/]{10} [\d:]{8} \[(?:alert|emerg)\]"

@@ -47,10 +47,10 @@ NODE = {
     ),
     "system_pods": (
         "the end of the log of containers of the cluster's own pods (kube-proxy, network plugins,"
-        " DNS and others of kube-system) and of add-ons (MetalLB, ingress-nginx, cert-manager,"
-        " Longhorn, Rook, Rancher's agents and others) that were started again and again of late,"
-        " errors that those which run say again and again, and what device plugins say that they"
-        " miss"
+        " DNS and others of kube-system, agents of networks, storage and devices) and of add-ons"
+        " (MetalLB, ingress-nginx, cert-manager, Longhorn, Rook, Rancher's agents and others) that"
+        " were started again and again of late, errors that those which run say again and again,"
+        " and what device plugins say that they miss"
     ),
     "scheduler_log": (
         "the order in which the scheduler saw nodes come and go, as far as its log has it"

@@ -22,6 +22,7 @@ from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.etcd import Etcd
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
+from ..evidence.answers.node.kernel_log import KernelLine
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.runtime import Runtime
@@ -39,6 +40,7 @@ from . import (
     registration,
     releases,
     repeated_errors,
+    storage_clients,
     system_pods,
 )
 from . import cpu_manager as pinning
@@ -122,6 +124,8 @@ class Host:
     unread_system_pods: UnreadPods = field(default_factory=UnreadPods)
     pod_errors: PodErrors = field(default_factory=PodErrors)
     next_release: NextRelease = field(default_factory=NextRelease)
+    # what its kernel said of remote storage
+    storage_lines: tuple[KernelLine, ...] = ()
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -294,6 +298,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         unread_system_pods=system_pods.unread(document),
         pod_errors=pod_errors.extract(document),
         next_release=next_release.extract(document),
+        storage_lines=storage_clients.lines(document),
     )
 
 

@@ -36,6 +36,11 @@ REGISTRATION_SECONDS, REGISTRATION_END_SECONDS = 290, 360
 # (kubernetes #126341; repaired in 1.32 and in late patch releases of 1.28 to 1.31, which are not
 # distinguished here).
 ENDED_AGAIN = ((1, 22), (1, 31))
+EARLY_SECONDS = 900.0  # after the start of a kubelet, until the plugins of a booted node are there
+
+
+def _made(socket: Socket) -> float:
+    return socket.made or 0.0
 
 
 @dataclass(frozen=True)
@@ -311,6 +316,28 @@ class Node:
         """
         served = {name for name, (dummy, healthy) in self.resources.items() if healthy}
         return self.live_sockets() > len(served | set(self.registered))
+
+    def came_early(self, pod: Pod) -> Socket | None:
+        """Return the socket of a plugin that came after a pod was rejected for want of its devices.
+
+        The kubelet that runs rejected the pod soon after its start, and has the devices now.
+        """
+        resource, when = pod.refusal.resource or "", pod.rejected_at or pod.started
+        begun = self.host.kubelet_started if self.host else None
+        if begun is None or when is None or not self.resources.get(resource, (0, 0))[1]:
+            return None
+        age = (when - begun).total_seconds()
+        if resource not in self.registered or not -CLOCK_SECONDS <= age <= EARLY_SECONDS:
+            return None
+        return self._first_plugin_after(when)
+
+    def _first_plugin_after(self, when: datetime) -> Socket | None:
+        """Return the oldest socket that answers where all of them are younger than that."""
+        # Which socket is whose is not known: a plugin that was there already may have been its own.
+        there = sorted((row for row in self.sockets if row.answers), key=_made)
+        if not there or _made(there[0]) <= when.timestamp():
+            return None
+        return there[0]
 
     def dropped_after_start(self) -> bool:
         """Tell whether the kubelet that runs wrote its checkpoint when its plugins' time was over.

@@ -12,16 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.node.boot import Boot
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.limits import Limits
 from ..evidence.answers.node.network import Network, Resolver
+from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from ..parsers import pflag
+from ..parsers import modules_load_fstab, pflag
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
 
 RESOLV_CONF = "/etc/resolv.conf"
 RP_FILTER, MAX_LINES = "rp_filter", 5
+IPVS, TUNNEL = "kube-ipvs0", "ipip"
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class HostNetwork:
     problem: why the file is not known
     cluster_dns: the name servers of the cluster's own that its kubelet gives to pods
     rp_filter_lines: path, line and text of what sets rp_filter at a boot
+    tunnel_lines: the lines that load ipip at a boot, before a plugin makes its tunnel
+    arp_addresses: with ipvs, the addresses of its links' networks that it answers ARP for
     """
 
     answer: Network = field(default_factory=Network)
@@ -41,6 +46,8 @@ class HostNetwork:
     problem: str = ""
     cluster_dns: tuple[str, ...] = ()
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
+    arp_addresses: frozenset[str] = frozenset()
+    tunnel_lines: tuple[str, ...] = ()
 
     @property
     def asked_in_cluster(self) -> tuple[str, ...]:
@@ -71,12 +78,58 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
         problem = config.problem
     path = RESOLV_CONF if setting is None else setting.value
     resolver = next((item for item in answer.resolvers if item.path == path), None)
+    answered = frozenset(_answered(answer, contract.answer(document, System).addresses or ()))
     manager = answer.network_manager
     if manager is None or manager.active is False:
         # Only what NetworkManager may have changed is compared: a large cluster has many routes.
         answer = dataclasses.replace(answer, routes=None)
     lines = tuple(_lines(contract.answer(document, Limits)))
-    return HostNetwork(answer, resolver, setting, problem, _cluster_dns(config), lines[:MAX_LINES])
+    return HostNetwork(
+        answer,
+        resolver,
+        setting,
+        problem,
+        _cluster_dns(config),
+        lines[:MAX_LINES],
+        answered,
+        tuple(_tunnel_lines(contract.answer(document, Boot)))[:MAX_LINES],
+    )
+
+
+def _tunnel_lines(boot: Boot) -> Iterator[str]:
+    """Yield path and line of what loads the module ipip at a boot."""
+    for row in modules_load_fstab.modules(boot.modules_files or ()):
+        if row.name == TUNNEL:
+            yield one_line(row.place, 300)
+
+
+def _answered(answer: Network, addresses: Sequence[str]) -> Iterator[str]:
+    """Yield the addresses for which the kernel answers ARP at a link of their own network."""
+    if not any(row.name == IPVS for row in answer.interfaces):
+        return
+    networks = list(_open_networks(answer))
+    for address in addresses:
+        parsed = _address(address)
+        if parsed is not None and any(parsed in network for network in networks):
+            yield str(parsed)
+
+
+def _open_networks(answer: Network) -> Iterator[ipaddress.IPv4Network]:
+    """Yield the networks of links at which the kernel answers for each address of the host."""
+    links = {dev for dev, value in (answer.arp_ignore or {}).items() if value == 0}
+    for route in answer.routes or ():
+        network = _network(route.to) if route.dev in links else None
+        if network is not None:
+            yield network
+
+
+def _network(text: str) -> ipaddress.IPv4Network | None:
+    """Return the network of a route to more than one address, and to less than all."""
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError:
+        return None
+    return network if 0 < network.prefixlen < 31 else None
 
 
 def _cluster_dns(config: kubelet_config.KubeletConfig) -> tuple[str, ...]:

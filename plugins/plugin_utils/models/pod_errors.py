@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...module_utils.shared import system_namespaces
+from ...module_utils.shared import own_pods
 from ..evidence import contract
 from ..evidence.answers.node.repeated_errors import ComponentErrors
 from ..evidence.answers.node.system import System
@@ -79,14 +79,14 @@ def extract(document: Mapping[str, Any]) -> PodErrors:
     gaps = tuple(
         one_line(f"{row.namespace}/{row.pod}", 320)
         for row in running
-        if row.error and not system_namespaces.is_add_on(row.namespace, row.pod)
+        if row.error and not own_pods.is_add_on(row.namespace, row.pod, row.container)
     )
     unread = UnreadPods(answer.unread, answer.read, system_pods.named(answer.unread_pods))
     pods = (_read(row, clock) for row in running)
     counted = (
         pod
         for pod in pods
-        if pod.known is not None or not system_namespaces.is_add_on(pod.namespace, pod.pod)
+        if pod.known is not None or not own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
     )
     return PodErrors(True, tuple(counted), gaps, unread)
 

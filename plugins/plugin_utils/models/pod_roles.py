@@ -39,6 +39,7 @@ _NETWORK = re.compile(
     r"|kube-ovn|multus|whereabouts|sriov|canal|azure-cn|cni\b"
 )
 _CSI = re.compile(r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|provisioner)|trident")
+_DRIVER = re.compile(r"\bcsi\b|csi-\w*plugin|longhorn-manager|linstor-satellite")
 _DEVICES = re.compile(r"device-?plugin|nvidia|gpu|dcgm|habana|rdma")
 _PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES))
 
@@ -77,6 +78,11 @@ def role(pod: OwnPod) -> str:
     if container in NETWORKS or workload(pod) in NETWORKS:
         return NETWORK
     return "dns" if container in NAMES_OF_DNS else container
+
+
+def is_driver(pod: OwnPod) -> bool:
+    """Tell whether a pod is a driver of storage, by the names of its container and itself."""
+    return _DRIVER.search(f"{pod.container} {pod.pod}") is not None
 
 
 def places(pod: OwnPod) -> frozenset[str]:

@@ -342,6 +342,8 @@ def _table(component: str) -> str:
 def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
     if component in RUNTIMES:
         return _is_of_runtime(entry, answer)
+    if answer.kind == error_answer.SLOW_WEBHOOK:
+        return True
     work = _OWN.get(component)
     if work is not None and work.search(component_log.text(entry.line)):
         return answer.kind not in PASSING and not _is_of_one_pod(entry, answer)

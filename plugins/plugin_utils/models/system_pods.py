@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...module_utils.shared import system_namespaces
+from ...module_utils.shared import own_pods
 from ..evidence import contract
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
@@ -75,7 +75,7 @@ def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     return tuple(
         pod
         for pod in pods
-        if pod.known is not None or not system_namespaces.is_add_on(pod.namespace, pod.pod)
+        if pod.known is not None or not own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
     )
 
 

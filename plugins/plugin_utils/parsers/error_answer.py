@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from . import component_log, errno_message, message_class
 
 LONGEST = 200  # characters of a part that is quoted
+SLOW_WEBHOOK = "slow_webhook"
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Answer:
     """Answer that a component got, or none.
 
     kind: what it is: unauthorized, forbidden, proxy, not_found, conflict, busy, invalid, gone,
-    webhook, denied, credentials, discovery, name, refused, unreachable, timeout, certificate,
-    quota, no_leader, peer, slow, or a class of message_class
+    slow_webhook, webhook, denied, credentials, discovery, name, refused, unreachable, timeout,
+    certificate, quota, no_leader, peer, slow, or a class of message_class
     clause: what is wrong, about the component
     advice: what an operator does about it
     """
@@ -66,8 +67,25 @@ _ADDRESS = (
     r"(?P<address>\[[0-9a-fA-F:%.\w]{2,60}\]:\d{1,5}|[^\s\"',\]]{1,255}?:\d{1,5}|/[^\s\"':]{1,255})"
 )
 
+_SLOW_WEBHOOK = (
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml shows its"
+    " configuration, its Service and its rules: see why the pods of that Service do not answer, and"
+    " let its namespaceSelector leave out kube-system and kube-node-lease, so that leases do not"
+    " wait for it. Until it answers, timeoutSeconds of 3 or less is little enough for the elections"
+    " of the control plane, whose leaders give up after 10 s and two writes"
+)
+
 # The first that matches decides: what another program answered comes before how it was reached.
 _TEXTS = (
+    _text(
+        SLOW_WEBHOOK,
+        r"failing open\b.{0,600}?failed calling webhook \"?(?P<name>[^\s\"]{1,255})\"?"
+        r".{0,900}?[?&]timeout=(?P<limit>\d{1,3}m?s).{0,200}?(?:context deadline exceeded"
+        r"|Client\.Timeout|i/o timeout|request canceled|TLS handshake timeout)",
+        "the webhook {name} does not answer, and each request that it is asked about waits {limit}"
+        " before it passes without it",
+        _SLOW_WEBHOOK,
+    ),
     _text(
         "webhook",
         r"failed calling webhook \"?(?P<name>[^\s\"]{1,255})\"?",
@@ -149,6 +167,17 @@ _TEXTS = (
         " server answers, and the API server does not take its answer: kube-apiserver before"
         " 1.27.6 and 1.28.2 takes some servers without aggregated discovery for ones that fail: an"
         " upgrade solves it; an APIService without a use is deleted",
+    ),
+    _text(
+        "configuration",
+        r"kube-proxy mode changed\. Restart felix",
+        "felix starts again and again, because the interface kube-ipvs0 of kube-proxy comes, goes"
+        " or changes its state",
+        "with Calico's eBPF, which takes the place of kube-proxy, take kube-proxy away (kubectl -n"
+        " kube-system patch daemonset kube-proxy -p"
+        ' \'{"spec":{"template":{"spec":{"nodeSelector":{"none":"true"}}}}}\'), and remove what it'
+        " left on each node (ip link delete kube-ipvs0; ipvsadm --clear); without eBPF see why"
+        " kube-proxy makes that interface again",
     ),
     _text(
         "kernel",

@@ -10,7 +10,7 @@ wait.
 import re
 
 from ...kubeapi.client import TABLE, ApiError, dicts
-from ...shared import system_namespaces
+from ...shared import own_pods
 from ...shared.text import one_line
 from ...system import files
 from . import pending, pod
@@ -170,6 +170,7 @@ class _Waiting:
                 "namespace": key[1],
                 "owner": key[2],
                 "state": state,
+                "agent": own_pods.is_agent(key[1], meta.get("name"), _containers(item)),
                 "pods": 0,
                 "oldest": [],
                 "message": files.masked_ends(message, MAX_TEXT),
@@ -186,6 +187,12 @@ class _Waiting:
         rows = sorted(self.rows.values(), key=_order)
         self.is_cut = self.is_cut or len(rows) > MAX_SENT
         return [_sent(row) for row in rows[:MAX_SENT]]
+
+
+def _containers(item):
+    """Return the names of a pod's containers."""
+    spec = item.get("spec") or {}
+    return [str(row.get("name")) for row in dicts(spec.get("containers"))]
 
 
 def _order(row):
@@ -304,8 +311,8 @@ def unhealthy(api):
             break
         about = item.get("involvedObject") or {}
         namespace, name = str(about.get("namespace")), str(about.get("name"))
-        if system_namespaces.is_one(namespace):
-            container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
+        container = str(about.get("fieldPath") or "").partition("{")[2].rstrip("}")
+        if own_pods.is_one(namespace, name, [container]):
             _add_probe(rows, (namespace[:63], name[:253], container[:63]), item)
     ordered = sorted(rows.values(), key=lambda row: (-row["count"], row["namespace"], row["pod"]))
     rows = _of_pods_there(api, ordered[:MAX_UNHEALTHY])

@@ -13,6 +13,7 @@ from ...system import files, procfs, rancher
 from ..base import Absent, Failed
 
 FOLDER, PROGRAMS, STATE = "/etc/cni/net.d", "/opt/cni/bin", "/var/lib/cni/networks"
+PODS, ASIDE = "/var/log/pods", ".cilium_bak"
 ENDINGS = (".conf", ".conflist", ".json")
 HOST_LOCAL, FLANNEL, FLANNEL_SUBNET = "host-local", "flannel", "/run/flannel/subnet.env"
 MAX_FILES, MAX_SIZE, MAX_PLUGINS, MAX_PROGRAMS, MAX_RESERVED, MAX_NAMES = (
@@ -30,9 +31,10 @@ SKIPPED = ("lock", "last_reserved_ip")
 
 
 def collect(context):
-    """Return {folder, files, bin_dirs, programs, error, reservations}.
+    """Return {folder, files, aside, multus, bin_dirs, programs, error, reservations}.
 
-    files: in the order in which a runtime takes them; bin_dirs: None where they are not known;
+    files: in the order in which a runtime takes them; aside: the names of those that Cilium put
+    aside; multus: whether a pod of Multus is on the node; bin_dirs: None where they are not known;
     programs: the names in them; reservations: of host-local, for the networks of the files.
     """
     kubelet, runtime = context.data.get("kubelet"), context.data.get("runtime") or {}
@@ -52,6 +54,8 @@ def collect(context):
         "folder": files.one_line(folder, 253),
         "error": error,
         "files": records,
+        "aside": aside(folder),
+        "multus": has_multus(PODS),
         "bin_dirs": bin_dirs,
         "programs": programs(bin_dirs),
         "reservations": reservations(records, sandboxes, time.time()),
@@ -128,6 +132,17 @@ def configurations(folder):
     except OSError as error:
         return [], files.reason(error)
     return [_configuration(folder, name) for name in names[:MAX_FILES]], None
+
+
+def aside(folder):
+    """Return the names of the configurations that Cilium renamed, as another plugin's."""
+    names = [name for name in files.names(folder) if name.endswith(ASIDE)]
+    return [files.one_line(name, 120) for name in sorted(names)[:MAX_FILES]]
+
+
+def has_multus(pods=PODS):
+    """Return whether the node has a pod of Multus, by the folders of logs of its pods."""
+    return any("_kube-multus-" in name or "_multus-" in name for name in files.names(pods))
 
 
 def _configuration(folder, name):

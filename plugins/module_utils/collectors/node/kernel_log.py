@@ -72,6 +72,14 @@ CLASSES = (
     ("gpu", rb"^NVRM: .{0,60}RmInitAdapter failed|^NVRM: The NVIDIA .{1,300}(?:GSP\)|Legacy)"),
     ("gpu", rb"^amdgpu .{1,60}(?:timeout|GPU reset)"),
     ("storage", rb"^nfs: server \S{1,200} not responding|^CIFS: .{0,60}has not responded"),
+    (
+        "client",
+        rb"^libceph: .{0,120}(?:feature set mismatch|missing required protocol features"
+        rb"|authentication failed|no secret set|error -\d+ on auth|wrong peer)",
+    ),
+    ("client", rb"^rbd: image .{1,200}unsupported features|^rbd: .{0,80}(?:block|black)listed"),
+    ("client", rb"^ceph: .{0,80}(?:reconnect denied|(?:block|black)listed|denied access)"),
+    ("client", rb"^CIFS:? .{0,80}(?:Send error in SessSetup|cifs_mount failed|STATUS_LOGON)"),
     ("storage", rb"^ceph: .{0,60}(?:session lost|hung)|^libceph: .{0,80}(?:connect error|closed)"),
     ("storage", rb"^libceph: .{0,80}feature set mismatch"),
     (

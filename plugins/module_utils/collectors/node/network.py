@@ -25,6 +25,7 @@ MAX_CONFIG = 1048576
 REJECTED = 0x0200  # RTF_REJECT
 # The chains that kube-proxy makes for Services; the kubelet makes others.
 SERVICE_CHAINS = (":KUBE-SERVICES ", ":KUBE-SVC-", ":KUBE-SEP-", ":KUBE-NODEPORTS ")
+IPVS, MAX_LINKS = "kube-ipvs0", 20
 NEIGHBOURS = (("ipv4", "arp_cache"), ("ipv6", "ndisc_cache"))
 
 
@@ -40,6 +41,7 @@ def collect(context):
         "resolvers": [resolver(path) for path in resolver_paths(kubelet)],
         "interfaces": interfaces(names),
         "rp_filter": _number("/proc/sys/net/ipv4/conf/all/rp_filter"),
+        "arp_ignore": arp_ignore(names, route_rows),
         "routes": route_rows,
         "routes_cut": are_routes_cut,
         "networkd": network_services.networkd(),
@@ -146,6 +148,23 @@ def routes(text):
         if len(rows) > MAX_ROUTES:
             return rows[:MAX_ROUTES], True
     return rows, False
+
+
+def arp_ignore(names, route_rows, conf="/proc/sys/net/ipv4/conf"):
+    """Return {interface: for which addresses it answers ARP} of those with routes.
+
+    It is None where kube-proxy has no addresses on an interface of its own. The kernel takes the
+    larger value of `all` and of the interface.
+    """
+    if IPVS not in names:
+        return None
+    everywhere = _number(os.path.join(conf, "all", "arp_ignore"))
+    values = {}
+    for dev in [row["dev"] for row in route_rows or ()][:MAX_ROUTES]:
+        number = _number(os.path.join(conf, dev, "arp_ignore"))
+        if len(values) < MAX_LINKS and None not in (number, everywhere):
+            values[dev] = max(number, everywhere)
+    return values
 
 
 def _address(digits):

@@ -4,16 +4,16 @@
 """Collector system_pods: logs of the cluster's own pods that end or say an error repeatedly.
 
 These are kube-proxy, network plugins, the cluster's DNS, cloud controller managers and others in
-namespaces of the system, and add-ons such as load balancers and certificate managers. The kubelet
-numbers the logs of a container by its starts: no runtime and no API is asked. Static pods of the
-control plane are those of component_end.
+namespaces of the system, agents of networks, storage and devices in others, and add-ons such as
+load balancers and certificate managers. The kubelet numbers the logs of a container by its starts:
+no runtime and no API is asked. Static pods of the control plane are those of component_end.
 """
 
 import os
 import time
 
 from ...logs import plugin_files, pod_errors, repeated_lines
-from ...shared import system_namespaces
+from ...shared import own_pods, system_namespaces
 from ...system import files
 from ..base import Absent, Denied
 from . import component_end, instances
@@ -23,7 +23,7 @@ RECENT = 3600  # seconds since the newest log began
 # Seconds since then in which the controller takes an end for one of many, with what a clock may be
 # off: where the log of the start before it is there, and where it is not.
 OF_MANY, OF_MANY_ALONE = 900, 2100
-MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES, MAX_NAMED = 1000, 8, 24, 4, 5
+MAX_LISTED, MAX_FOLDERS, MAX_LOGS, MAX_RUNNING, MAX_ENTRIES, MAX_NAMED = 3000, 1000, 8, 32, 4, 5
 
 
 def collect(context):
@@ -73,7 +73,7 @@ def _folder(context):
 
 def _is_add_on(log):
     """Return whether a log is of an add-on; a finding is not unknown without it."""
-    return system_namespaces.is_add_on(log[2], log[3])
+    return own_pods.is_add_on(log[2], log[3], os.path.basename(log[4]))
 
 
 def _precedence(log):
@@ -137,9 +137,9 @@ def _running(now, _written, number, namespace, pod, folder):
 
 def _logs(root):
     """Yield (when the newest log was written, its number, namespace, pod, folder) of containers."""
-    for name in list(filter(_is_own, files.names(root)))[:MAX_FOLDERS]:
+    for name, containers in list(_own_folders(root))[:MAX_FOLDERS]:
         namespace, pod, uid = _names(name)
-        for container in files.names(os.path.join(root, name)):
+        for container in containers:
             if container in instances.COMPONENTS and _is_static(uid):
                 continue
             folder = os.path.join(root, name, container)
@@ -149,18 +149,27 @@ def _logs(root):
                 yield written, number, namespace, pod, folder
 
 
+def _own_folders(root):
+    """Yield (folder, containers) of the pods whose logs are read."""
+    for name in files.names(root)[:MAX_LISTED]:
+        namespace, pod, _dummy = _names(name)
+        containers = files.names(os.path.join(root, name)) if pod else []
+        if pod and _is_read(namespace, pod, containers):
+            yield name, containers
+
+
+def _is_read(namespace, pod, containers):
+    """Return whether a pod is of the cluster itself, of an add-on, or a device plugin."""
+    if _is_plugin(pod) or system_namespaces.is_add_on(namespace, pod):
+        return True
+    return own_pods.is_one(namespace, pod, containers)
+
+
 def _names(folder):
     """Return (namespace, pod, UID) of the name of a pod's folder."""
     namespace, _dummy, rest = folder.partition("_")
     pod, _dummy, uid = rest.rpartition("_")
     return namespace, pod, uid
-
-
-def _is_own(folder):
-    """Return whether a folder is of the cluster's own pods, an add-on's or a device plugin's."""
-    namespace, pod, _dummy = _names(folder)
-    is_known = system_namespaces.is_one(namespace) or system_namespaces.is_add_on(namespace, pod)
-    return bool(pod) and (is_known or _is_plugin(pod))
 
 
 def _is_static(uid):

@@ -100,6 +100,16 @@ KINDS: Mapping[str, _Kind] = {
         "see whether its server runs and is reached from this node (findmnt -t nfs4,cifs,ceph, nc"
         " -vz SERVER 2049); processes that use it cannot end before it answers",
     ),
+    "client": _Kind(
+        "a remote storage does not take its client: the kernel lacks what the storage requires, or"
+        " the client may not use it",
+        "features that are missing or unsupported: boot a newer kernel (uname -r; Ceph's"
+        " documents name the releases that it supports), or take them from the image (rbd feature"
+        " disable) or from the cluster (ceph features, ceph osd crush tunables);"
+        " authentication: compare user and key with those of the StorageClass; blocklisted: ceph"
+        " osd blocklist ls, and reboot the node where it holds old mounts",
+        3,
+    ),
     "processes": _Kind(
         "a cgroup of the node has as many processes as it may",
         "see pids.max and pids.current of that cgroup, TasksMax= of the unit, podPidsLimit of the"

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile, FileRecord
+from ...evidence.answers.node.boot import Boot
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.document import ends, one_line, shell_name
@@ -19,6 +20,7 @@ from ...models.kubelet import (
     boot_order,
     exit_cause,
     refused_configuration,
+    refused_program,
     runtime_log,
     supervisor,
 )
@@ -98,7 +100,7 @@ SHOWN = 5
     severity="critical",
     applies=WITH_UNIT,
     risk=2,
-    needs=("system", "kubelet", "kubelet_end", "unit_start"),
+    needs=("system", "kubelet", "kubelet_end", "unit_start", "boot"),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
@@ -151,12 +153,17 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     cause = kubelet_exit_advice.causes(status, owner)
     if status.runtime is not None:
         cause = runtime_log.clause(*status.runtime)
+    refusal = refused_program.Refusal()
+    if status.death is not None and not _stopped(status):
+        refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
+    cause += refusal.clause
     summary = f"the kubelet does not run: {status.state.why}{history}{cause}{order}{_waits(status)}"
     places = kubelet_supervisor.places(owner, status.death)
     hit = Detection(
         one_line(summary, 800),
         (*supervisor.proofs(places, host.host), *_proofs(host, status)),
-        f"{_of_runtime(status)}{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
+        f"{_first(refusal.advice)}{_of_runtime(status)}"
+        f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
         node=host.node,
         component=KUBELET,
@@ -186,11 +193,14 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
         yield from reversed(contract.answer(document, KubeletEnd).lines)
 
 
+def _first(advice: str) -> str:
+    """Return what to do before all else, as a clause, or ""."""
+    return f"{advice}; else " if advice else ""
+
+
 def _of_runtime(status: KubeletStatus) -> str:
     """Return what to do about a containerd of k3s or RKE2 that ended, or ""."""
-    if status.runtime is None or not status.runtime[0].cure:
-        return ""
-    return f"{status.runtime[0].cure}; else "
+    return "" if status.runtime is None else _first(status.runtime[0].cure)
 
 
 def _waiting(host: Host, name: str, wait: Wait) -> Detection:

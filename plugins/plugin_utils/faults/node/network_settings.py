@@ -25,6 +25,7 @@ from ...models.moments import moment
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
+from . import shared_addresses
 from .wording import MORE_MODULES
 
 OPENVSWITCH = "openvswitch"
@@ -84,6 +85,9 @@ def against(cluster: Cluster) -> Iterator[CheckResult]:
             yield CheckResult((), applies=False, host=host.host, note="no kubelet")
         else:
             yield _of_host(cluster, host, nodes)
+    shared = tuple(shared_addresses.hits(cluster))
+    if shared:
+        yield CheckResult(shared)
 
 
 def _of_host(cluster: Cluster, host: Host, nodes: Sequence[NodeView]) -> CheckResult:

@@ -6,18 +6,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.component_end import ComponentEnd
 from ...evidence.answers.node.repeated_errors import ComponentErrors
 from ...evidence.document import ends, one_line
 from ...models import repeated_errors
+from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.repeated_errors import RUNTIMES, SUPERVISORS, Repeated
 from ...models.result import EvidenceRef, Missing
+from ...parsers import component_log, error_answer
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 from ..known_causes import with_cause
 
 OF_NODE = ("kubelet", *SUPERVISORS, *RUNTIMES)
+# A leader that lost its lease so lately lost it to what the API server says now.
+LOST_SECONDS = 900
 UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
 # What keeps components of a machine from their work, on the machine itself.
 _OF_MACHINE = causes(
@@ -62,7 +69,7 @@ def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     "Control-plane component repeats an error",
     severity="warning",
     applies="components of the control plane that run as static pods or as units",
-    needs=("kubelet", "instances", "repeated_errors"),
+    needs=("kubelet", "instances", "repeated_errors", "component_end"),
     # Of these, those without a component are looked for on the same node.
     explained_by=_OF_CONTROL_PLANE
     | causes("KM107", "KM114", "KM145", "KM146", "KM147", component="etcd")
@@ -99,7 +106,11 @@ def _results(
         yield not_applicable(nothing)
         return
     errors = [repeated_errors.worst(row, read_at, host.releases) for row in own_rows]
-    hits = tuple(_hit(host, error, read_at) for error in errors if error is not None)
+    hits = tuple(
+        _with_elections(_hit(host, error, read_at), error, document, read_at)
+        for error in errors
+        if error is not None
+    )
     yield CheckResult(
         hits, (*missing, *_missing(host, own_rows, read_at)), note=_note(own_rows, read_at)
     )
@@ -136,6 +147,38 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         severity=severity,
     )
     return with_cause(hit, error.known)
+
+
+def _with_elections(
+    hit: Detection, error: Repeated, document: Mapping[str, Any], read_at: float
+) -> Detection:
+    """Add the leaders that lost their leases, where writes wait for a webhook."""
+    if error.answer is None or error.answer.kind != error_answer.SLOW_WEBHOOK:
+        return hit
+    lost = [
+        log
+        for log in contract.answer(document, ComponentEnd).components
+        if read_at - (log.last or 0) < LOST_SECONDS
+        and any(map(component_log.says_lock_lost, log.lines))
+    ]
+    if not lost:
+        return hit
+    names = and_others([one_line(log.component, 80) for log in lost])
+    proofs = [
+        EvidenceRef(
+            "log",
+            hit.host,
+            path=one_line(log.path or "", 300),
+            text=ends(component_log.last_word(log.lines), 600),
+        )
+        for log in lost
+    ]
+    return replace(
+        hit,
+        summary=f"{hit.summary}. It costs leaders their leases: {names} ended without them",
+        evidence=(*hit.evidence, *proofs),
+        severity="critical",
+    )
 
 
 def _count(error: Repeated, read_at: float) -> str:

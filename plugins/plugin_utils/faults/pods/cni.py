@@ -28,6 +28,8 @@ SOME, SHARE = 5, 0.1  # reservations that are leaked before they count, and of a
 META = ("multus", "multus-shim", "genie", "istio-cni", "nsx", "danm", "knitter")
 # What runtimes and other programs bring for containers that are no pods.
 STRANGERS = ("podman", "crio-bridge", "crio-ipv4-bridge", "containerd-net", "nerdctl", "docker")
+# Those of them whose network nothing but the runtime of pods uses.
+OF_RUNTIMES = ("crio-bridge", "crio-ipv4-bridge", "containerd-net")
 LOOPBACK, DENIED = "loopback", "denied"
 # The tools of k3s and RKE2, which know their socket.
 _LISTINGS = {
@@ -183,11 +185,99 @@ def two_plugins(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     if outcome is None:
         cni = contract.answer(document, Cni)
         first, *rest = _usable(cni)
-        losers = [file for file in rest if not _stranger(file) and _differs(first, file)]
         outcome = CheckResult()
-        if losers and not set(first.plugins) & set(META) and not _is_told(document):
-            outcome = present(_two(host, cni, first, losers))
+        if not set(first.plugins) & set(META) and not _is_told(document):
+            hits = list(_of_two(host, cni, first, [row for row in rest if _differs(first, row)]))
+            hits += _put_aside(host, cni, first)
+            outcome = present(*hits) if hits else outcome
     yield outcome
+
+
+def _put_aside(host: Host, cni: Cni, first: CniFile) -> Iterator[Detection]:
+    """Report that Cilium took the configuration of Multus away, which runs on the node."""
+    names = [one_line(name, 120) for name in cni.aside if any(meta in name for meta in META)]
+    if not names or not cni.multus or "cilium" not in " ".join(first.plugins):
+        return
+    former = names[0].rpartition(".")[0]
+    yield Detection(
+        f"Cilium put {former} aside ({names[0]}), so that the runtime does not ask Multus: new pods"
+        f" have one interface, by {first.name} alone",
+        (
+            EvidenceRef(
+                "file", host.host, path=f"{cni.folder}/{names[0]}", text="a pod of Multus is here"
+            ),
+            EvidenceRef(
+                "file", host.host, path=f"{cni.folder}/{first.name}", text=_described(first)
+            ),
+        ),
+        "let Cilium leave other files alone (helm upgrade with cni.exclusive=false; cni-exclusive:"
+        ' "false" in the ConfigMap cilium-config, then restart its DaemonSet), and restart the pod'
+        " of Multus on each node, which writes its file again; then make the pods again that lack"
+        " an interface",
+        host=host.host,
+        node=host.node,
+    )
+
+
+def _of_two(host: Host, cni: Cni, first: CniFile, rest: Sequence[CniFile]) -> Iterator[Detection]:
+    losers = [file for file in rest if not _stranger(file)]
+    if losers:
+        yield _two(host, cni, first, losers)
+    for file in rest:
+        row = _taken(cni, file)
+        if row is not None and not _stranger(first):
+            yield _came_first(host, cni, (first, file), row)
+
+
+def _taken(cni: Cni, file: CniFile) -> Reservations | None:
+    """Return the addresses that pods have of what another program brought, None without any."""
+    if not _stranger(file):
+        return None
+    row = next((row for row in cni.reservations if row.network == file.network), None)
+    if row is None or (row.leaked is None and not _stranger(file, OF_RUNTIMES)):
+        return None
+    return row if row.addresses > (row.leaked or 0) + row.empty else None
+
+
+def _came_first(
+    host: Host, cni: Cni, pair: tuple[CniFile, CniFile], row: Reservations
+) -> Detection:
+    """Return that pods started with a file that was the only one before the network plugin's."""
+    first, file = pair
+    used = row.addresses - (row.leaked or 0) - row.empty
+    folder, path = one_line(row.folder, 200), f"{cni.folder}/{file.name}"
+    of_first, of_other = f"{first.name}{_writer(first)}", f"{file.name}{_writer(file)}"
+    proofs = [
+        EvidenceRef("file", host.host, path=f"{cni.folder}/{each.name}", text=_described(each))
+        for each in pair
+    ]
+    proofs.append(EvidenceRef("file", host.host, path=folder, text=_lost(row)))
+    return Detection(
+        f"pods of the node have addresses of {of_other}, {used} of them, which other nodes do not"
+        f" reach: the runtime took that file while {of_first} was not there, and does so whenever"
+        " that is missing",
+        tuple(proofs),
+        f"mv {path} {path}.disabled on each node, and delete the pods of {host.node or host.host}"
+        f" that have an address of {_ranges(cni, row)} (kubectl get pods -A -o wide); the package"
+        " may bring the file again with an update" + _told(file, first),
+        host=host.host,
+        node=host.node,
+    )
+
+
+def _ranges(cni: Cni, row: Reservations) -> str:
+    names = [one_line(subnet, 60) for subnet in _subnets(cni, row)]
+    return " or ".join(names) or f"the network {one_line(row.network, 80)}"
+
+
+def _told(file: CniFile, first: CniFile) -> str:
+    """Return how CRI-O is told the network of pods, "" for another runtime."""
+    if not _stranger(file, ("crio",)):
+        return ""
+    return (
+        f': cni_default_network = "{one_line(first.network, 80)}" below [crio.network] in a file of'
+        " /etc/crio/crio.conf.d keeps CRI-O from it"
+    )
 
 
 def _is_told(document: Mapping[str, Any]) -> bool:
@@ -202,10 +292,10 @@ def _used(cni: Cni, document: Mapping[str, Any]) -> CniFile:
     return next((file for file in usable if file.network == config.default_network), usable[0])
 
 
-def _stranger(file: CniFile) -> bool:
-    """Tell whether a configuration is for containers that are no pods."""
+def _stranger(file: CniFile, programs: Sequence[str] = STRANGERS) -> bool:
+    """Tell whether a configuration is one that such a program brings."""
     names = f"{file.name} {file.network}".lower()
-    return any(name in names for name in STRANGERS)
+    return any(name in names for name in programs)
 
 
 def _differs(first: CniFile, file: CniFile) -> bool:

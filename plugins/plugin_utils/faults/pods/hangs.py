@@ -11,6 +11,7 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.hangs import Hangs, RemoteMount, Task
+from ...evidence.answers.node.system import System
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Host
@@ -24,6 +25,11 @@ _REMOTE = re.compile(
     r"^_*(?:rpc_|nfs|cifs|smb|ceph|fuse_|request_wait_answer|p9_|v9fs|gluster|sb_start|"
     r"percpu_rwsem_wait|percpu_down_write|wait_on_freeze|vfs_freeze)",
 )
+# Each mount of a new container puts itself on the kernel's list of what gives memory back. Who
+# walks through that list for the cgroups of all containers holds its lock.
+_SHRINKERS = re.compile(r"^_*(?:(?:un)?register_shrinker|prealloc_shrinker|shrink_slab)")
+STARTERS = ("runc", "crun", "containerd-shim", "conmon", "mount", "umount", "systemd", "kubelet")
+MANY = 2  # of them; one may have its turn in a moment
 
 
 @node_check(
@@ -31,7 +37,7 @@ _REMOTE = re.compile(
     "Mounts do not answer, or processes cannot end",
     severity="warning",
     applies="hosts that answer",
-    needs=("hangs",),
+    needs=("hangs", "system"),
     tier="deep",
 )
 def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -46,6 +52,9 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     hits = []
     if dead or tasks:
         hits.append(_hit(host, dead, tasks))
+    locked = [task for task in answer.tasks if _is_locked(task)]
+    if len(locked) >= MANY:
+        hits.append(_locked(host, locked, contract.answer(document, System).cgroup or ""))
     yield present(*hits) if hits else CheckResult()
 
 
@@ -76,6 +85,35 @@ def _hit(host: Host, dead: Sequence[RemoteMount], tasks: Sequence[Task]) -> Dete
         " reboot for what still waits",
         host=host.host,
         node=host.node,
+    )
+
+
+def _is_locked(task: Task) -> bool:
+    """Tell whether a process that starts or ends containers waits for that list."""
+    return task.name.startswith(STARTERS) and _SHRINKERS.match(task.wchan) is not None
+
+
+def _locked(host: Host, tasks: Sequence[Task], cgroup: str) -> Detection:
+    names = and_others([f"{one_line(task.name, 64)} (pid {task.pid})" for task in tasks])
+    cause = "the search for memory that is short, in many cgroups"
+    cure = "see free -m and num_cgroups of memory in /proc/cgroups, and reboot the drained node"
+    if cgroup != "v2":
+        cause = "the accounting of kernel memory of cgroup v1, which cgroup.memory=nokmem ends"
+        cure = (
+            "where grep -c nokmem /proc/cmdline says 0, boot the drained node with"
+            " cgroup.memory=nokmem (grubby --update-kernel=ALL --args=cgroup.memory=nokmem), or"
+            " with cgroup v2 (systemd.unified_cgroup_hierarchy=1); a newer kernel walks through"
+            " that list without the lock"
+        )
+    return Detection(
+        f"processes that start containers wait in the kernel for the lock of its list of shrinkers:"
+        f" {names}; no mount is made meanwhile, and pods do not start. What holds it for so long is"
+        f" usually {cause}",
+        tuple(_proof(host, task) for task in tasks[:SHOWN]),
+        cure,
+        host=host.host,
+        node=host.node,
+        component="shrinkers",
     )
 
 

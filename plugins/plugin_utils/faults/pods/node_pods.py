@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
+from ...evidence.answers.node.kernel_log import KernelLine
 from ...evidence.document import ends, one_line, shell_name
-from ...models import pod_start, pressure
+from ...models import pod_start, pressure, storage_clients
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
@@ -51,7 +52,7 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
     "Pods of a node do not start",
     severity="warning",
     applies="clusters whose API answers",
-    needs=("instances", "manifests"),
+    needs=("instances", "manifests", "kernel_log"),
     cluster_needs=("pod_start", "nodes"),
     current_only=True,
     same_node=True,
@@ -102,7 +103,31 @@ def _late_nodes(cluster: Cluster) -> dict[str, list[Waiting]]:
     for row in pod_start.waiting(cluster):
         if _late(row):
             by_node.setdefault(row.node, []).append(row)
-    return {node: rows for node, rows in by_node.items() if _is_of_node(rows)}
+    return {
+        node: rows
+        for node, rows in by_node.items()
+        if _is_of_node(rows) or _kernel_line(cluster, node, rows) is not None
+    }
+
+
+def _kernel_line(cluster: Cluster, node: str, rows: Sequence[Waiting]) -> KernelLine | None:
+    """Return what the kernel of a node says of the storage that its pods wait for, or None."""
+    host = cluster.hosts_by_node().get(node)
+    lines = host.storage_lines if host is not None else ()
+    candidates = (
+        storage_clients.about(lines, row.text)
+        for row in rows
+        if row.reason in pod_start_message.MOUNT_REASONS
+    )
+    return next((line for line in candidates if line is not None), None)
+
+
+def _of_kernel(cluster: Cluster, node: str, rows: Sequence[Waiting]) -> tuple[str, tuple[str, ...]]:
+    """Return what the kernel says of that storage, as a clause, and the fault that has it."""
+    line = _kernel_line(cluster, node, rows)
+    if line is None:
+        return "", ()
+    return f"; the kernel of the node says: {ends(one_line(line.line, 2000), 200)}", ("KM562",)
 
 
 def _late(row: Waiting) -> int:
@@ -164,7 +189,8 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     summary += wording.since(since)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
-    summary += _quoted(event, main) + _mount(main, view)
+    clause, codes = _of_kernel(cluster, node, rows)
+    summary += _quoted(event, main) + _mount(main, view) + clause
     advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
     refusal = refused_tokens.of_message(cluster, main.text)
     if refusal is not None:
@@ -177,7 +203,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         advice,
         host=wording.host_name(view) if view is not None else None,
         node=node,
-        because=pod_errors.because(cluster, "network", node),
+        because=(*pod_errors.because(cluster, "network", node), *codes),
         severity=_severity(cluster, node, pods),
     )
     release = view.kubelet if view is not None else None
@@ -331,7 +357,7 @@ def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
     rows = [
         row
         for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
-        if not _is_clusters(row)
+        if not _is_clusters(cluster, row)
         and row.late(WAITED_SECONDS)
         and (row.is_of(WORKLOAD) or _is_alone(row, nodes))
     ]
@@ -341,9 +367,9 @@ def own_mistake(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(hits, tuple(missing_rows(cluster)))
 
 
-def _is_clusters(row: Waiting) -> bool:
+def _is_clusters(cluster: Cluster, row: Waiting) -> bool:
     """Tell whether other faults judge these: pods of the control plane, and KM550's."""
-    return row.is_control_plane or system_pods.is_own(row)
+    return row.is_control_plane or system_pods.is_own(cluster, row)
 
 
 def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:

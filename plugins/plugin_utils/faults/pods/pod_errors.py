@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
 from ...models import pod_roles
@@ -45,6 +46,7 @@ _OTHERS = re.compile(
     r"|required revision has been compacted"
     r"|TLS handshake error|NXDOMAIN|http: Handler timeout|client disconnected|broken pipe"
 )
+_DOWN, _IPIP = "Network is down", "tunl0"
 _DIGITS = re.compile(r"[0-9]+")
 # A balancer of the node's agent, in front of the API servers, listens at such an address.
 _AT_BALANCER = re.compile(r"dial tcp 127\.\S{1,20}: connect: connection refused")
@@ -114,8 +116,8 @@ def _sayings(cluster: Cluster) -> Iterator[_Saying]:
     "KM560",
     "A pod of the cluster itself repeats an error",
     severity="warning",
-    applies="pods of kube-system, of the namespaces of networks and of add-ons, and device plugins",
-    needs=("system", "system_pods"),
+    applies="pods of kube-system, of networks and of add-ons, agents of nodes, and device plugins",
+    needs=("system", "system_pods", "network", "boot"),
     cluster_needs=("nodes",),
     explained_by=causes(
         "KM115",
@@ -183,7 +185,9 @@ def _hit(rows: list[_Saying]) -> Detection:
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
     if pod.clause:
         summary += f": {pod.clause}"
-    summary += system_pods.kernel_clause(pod, first.host)
+    summary += system_pods.kernel_clause(pod, first.host) + _unloaded(most)
+    tunnel, reload = _tunnel(most)
+    summary += tunnel
     effect = _effect(pod)
     if first.severity == "info":
         effect = ""
@@ -191,13 +195,39 @@ def _hit(rows: list[_Saying]) -> Detection:
     hit = Detection(
         "; ".join(filter(None, (summary, effect))),
         tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
-        _advice(most),
+        reload + _advice(most),
         host=host,
         node=node,
         component=pod.container,
         severity=first.severity,
     )
     return with_cause(hit, pod.known)
+
+
+def _unloaded(row: _Saying) -> str:
+    """Return the other modules that kube-proxy needs and the host has not loaded, as a clause."""
+    if pod_roles.role(row.pod) != "kube-proxy" or "modprobe: " not in row.pod.message:
+        return ""
+    states = row.host.network.answer.modules or {}
+    names = sorted(name for name in XTABLES if states.get(name) in (ABSENT, AVAILABLE))
+    if not names:
+        return ""
+    return f"; of what it needs, the host has not loaded {and_others(names, 8)} either"
+
+
+def _tunnel(row: _Saying) -> tuple[str, str]:
+    """Return that a boot loads ipip before Calico, as a clause, and what to do; "" where not."""
+    network = row.host.network
+    is_down = pod_roles.role(row.pod) == "network" and _DOWN in row.pod.message
+    if not is_down or not network.has(_IPIP) or not network.tunnel_lines:
+        return "", ""
+    path = network.tunnel_lines[0]
+    return (
+        f"; a boot loads the module ipip by {path}, so that {_IPIP} is there before Calico, which"
+        " then may leave it down",
+        f"ip -br link show {_IPIP} tells whether it is down: then take ipip out of {path}, run"
+        " modprobe -r ipip on the drained node, and start its calico-node again; else ",
+    )
 
 
 def _effect(pod: PodError) -> str:

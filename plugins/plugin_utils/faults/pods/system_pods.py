@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ....module_utils.shared import system_namespaces
+from ...evidence import memoize
 from ...evidence.document import one_line
 from ...models import host_network, pod_roles, pod_start
 from ...models.api_node import and_others
@@ -18,7 +19,7 @@ from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...models.system_pods import EndedPod, UnreadPods
-from ...parsers import message_class
+from ...parsers import error_answer, message_class, message_table
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import with_cause
 
@@ -28,7 +29,8 @@ _CONTAINER = re.compile(r"restarting failed container[ =]([a-z0-9][a-z0-9-]{0,62
 _DIGITS = re.compile(r"[0-9]+")
 # What only a kernel refuses to an agent of the network.
 _OF_KERNEL = re.compile(
-    r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers|modprobe: "
+    r"\bbpf_\w+|\bload program\b|BPF program|\bverifier\b|RTNETLINK answers"
+    r"|modprobe: (?!.{1,120}Exec format)"
     r"|[Oo]peration not supported|[Ff]unction not implemented|does not support .{1,60}kernel"
     r"|kernel (?:version|too old|does not|lacks)|not supported by (?:the|your) kernel",
 )
@@ -119,15 +121,23 @@ def _crashes(cluster: Cluster) -> list[Waiting]:
     return [
         row
         for row in (*pod_start.waiting(cluster), *pod_start.crash_loops(cluster))
-        if is_own(row) and row.late(WAITED_SECONDS)
+        if is_own(cluster, row) and row.late(WAITED_SECONDS)
     ]
 
 
-def is_own(row: Waiting) -> bool:
+def is_own(cluster: Cluster, row: Waiting) -> bool:
     """Tell whether these are pods of the cluster itself whose containers end."""
-    if row.is_control_plane or not system_namespaces.is_one(_namespace(row)):
+    if row.is_control_plane or row.trouble is not pod_start.ENDS:
         return False
-    return row.trouble is pod_start.ENDS
+    if system_namespaces.is_one(_namespace(row)) or row.row.agent:
+        return True
+    return any((_namespace(row), name) in _read(cluster) for name in _names(row))
+
+
+@memoize.last
+def _read(cluster: Cluster) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the pods that a node took for the cluster's own."""
+    return frozenset((pod.namespace, pod.pod) for host in cluster.hosts for pod in host.system_pods)
 
 
 def _namespace(row: Waiting) -> str:
@@ -148,7 +158,7 @@ def _by_api(row: Waiting, name: str) -> EndedPod:
     "KM550",
     "A pod of the cluster itself ends again and again",
     severity="warning",
-    applies="pods of kube-system and of the namespaces of networks and of add-ons",
+    applies="pods of kube-system, of networks and of add-ons, and agents of nodes",
     needs=("system", "system_pods"),
     cluster_needs=("pod_start",),
     explained_by=causes("KM115", "KM178", "KM508", "KM512")
@@ -208,7 +218,7 @@ def notes(texts: Iterable[str]) -> str:
 def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
-    severity, effect = EFFECTS.get(pod_roles.role(first.pod), (None, ""))
+    severity, effect = _effect(first.pod)
     clause, advice = _cause(first.pod)
     refused = kernel_clause(first.pod, first.host)
     if refused:
@@ -229,6 +239,13 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         severity=severity,
     )
     return with_cause(hit, first.pod.known)
+
+
+def _effect(pod: EndedPod) -> tuple[str | None, str]:
+    """Return the severity, where it is not the fault's own, and what does not work meanwhile."""
+    if pod_roles.is_driver(pod):
+        return None, "volumes of its driver are not mounted on the node, or not made"
+    return EFFECTS.get(pod_roles.role(pod), (None, ""))
 
 
 def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
@@ -270,7 +287,10 @@ def _cause(pod: EndedPod) -> tuple[str, str]:
     if pod.told_in or pod.path:
         look = f"see {pod.told_in or pod.path} on the node"
     if pod.reading is None:
-        return "", f"{look}; correct what its last line names"
+        answer = error_answer.read(pod.line, message_table.LIBRARY)
+        if answer is None:
+            return "", f"{look}; correct what its last line names"
+        return f" ({answer.clause})", f"{answer.advice}; {look}"
     meaning = message_class.CLASSES[pod.reading.meaning]
     return f" ({meaning.clause})", f"{meaning.advice}; {look}"
 

@@ -17,6 +17,7 @@ from ...evidence.document import one_line
 from ...models import devices
 from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
+from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ...parsers.admission_message import DEVICE_KINDS, Refusal
 from ..base import CheckResult, Detection, causes, cluster_check
@@ -244,16 +245,39 @@ def rejected(node: Node) -> Iterator[Detection]:
     lacked = _lacked(first.refusal)
     if lacked:
         summary += f" ({lacked})"
+    early, way = _before_its_plugin(node)
     yield _hit(
         node,
-        summary,
+        summary + early,
         _rejection_proofs(node),
-        "repair what it is because of; where nothing is named, look at its timeline (-e"
+        f"{way}repair what it is because of; where nothing is named, look at its timeline (-e"
         " kubemend_pod=NAMESPACE/NAME), and capture the next one with"
         " kubemend.remediation.capture_logs. A rejected pod never runs again: -e"
         " kubemend_cleanup_rejected=true -e kubemend_max_risk=1 deletes those that grant no owner"
         " another try",
     )
+
+
+def _before_its_plugin(node: Node) -> tuple[str, str]:
+    """Return that pods came before the plugin of their devices, as a clause, and what to do."""
+    early = [(pod, node.came_early(pod)) for pod in of_devices(node)]
+    explained = [(pod, socket) for pod, socket in early if socket is not None]
+    if not explained or node.host is None or len(explained) < len(early):
+        return "", ""
+    pod, socket = explained[0]
+    resource, creation = one_line(pod.refusal.resource or "", 120), moment(socket.made)
+    healthy = node.resources[pod.refusal.resource or ""][1]
+    clause = (
+        f"; they came when the kubelet had started ({_time(node.host.kubelet_started)}), and the"
+        f" plugin of {resource} was not there before {_time(creation)}; the node has {healthy} of"
+        f" {resource} now"
+    )
+    way = (
+        "the devices are there now, so delete the rejected pods (kubectl delete pod). A kubelet"
+        " that starts admits its pods in any order: cordon and drain the node before a reboot, and"
+        " uncordon it when its Node shows the devices. Where that is not all of it, "
+    )
+    return clause, way
 
 
 def _pod_count(node: Node) -> str:

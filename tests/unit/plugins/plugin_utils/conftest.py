@@ -146,6 +146,7 @@ def booted() -> dict[str, Any]:
         "container": False,
         "firewall": {},
         "denials": None,
+        "fapolicyd": False,
     }
 
 

@@ -20,7 +20,10 @@ class LastEvent:
 
 @dataclass(frozen=True)
 class WaitingPods:
-    """Pods of one owner that wait on one node in one state."""
+    """Pods of one owner that wait on one node in one state.
+
+    agent: whether their containers are those of an agent of networks, storage or devices
+    """
 
     node: str = ""
     namespace: str | None = None
@@ -32,6 +35,7 @@ class WaitingPods:
     times: tuple[str, ...] = ()  # since when each of the oldest waits
     message: str = ""
     event: LastEvent | None = None
+    agent: bool = False
 
 
 @dataclass(frozen=True)

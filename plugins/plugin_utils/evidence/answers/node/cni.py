@@ -52,6 +52,8 @@ class Cni:
     folder: str = ""
     error: str | None = None
     files: tuple[CniFile, ...] = ()
+    aside: tuple[str, ...] = ()  # what Cilium renamed
+    multus: bool | None = None  # whether the node has a pod of Multus; None: not known
     bin_dirs: tuple[str, ...] | None = None  # None: not known
     programs: tuple[str, ...] | None = None
     reservations: tuple[Reservations, ...] = ()

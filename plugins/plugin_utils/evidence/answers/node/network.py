@@ -96,6 +96,8 @@ class Network:
     resolvers: tuple[Resolver, ...] = ()
     interfaces: tuple[Interface, ...] = ()
     rp_filter: int | None = None  # of all
+    # of interfaces with routes; None: kube-proxy has no interface of its own
+    arp_ignore: Mapping[str, int] | None = None
     routes: tuple[Route, ...] | None = None
     routes_cut: bool = False
     networkd: NetworkService | None = None

@@ -11,6 +11,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.logs import p
 
 NOW = 1795500000.0
 ERRORS = (
+    "2024-06-19 02:12:07.689 [INFO][1] felix/int_dataplane.go 1347: kube-proxy mode changed. Res",
     # kube-proxy
     "E0524 12:11:36.123456       1 proxier.go:857] chain: modprobe: ERROR: could not insert",
     # felix of Calico
@@ -39,6 +40,7 @@ QUIET = (
     "2024/03/01 10:00:00 [error] 29#29: *7 connect() failed (111: Connection refused), client: x",
     "Fri Mar  1 10:00:00 2024: (VI_1) Entering MASTER STATE",
     "2024-03-01 10:00:00.123456 I | op-osd: no error",
+    "2024-06-19 02:12:07.689 [INFO][1] felix/int_dataplane.go 1347: Applying dataplane updates",
     "I0524 12:11:36.123456       1 proxier.go:857] Syncing iptables rules, error=nil",
     "W0524 12:11:36.123456       1 reflector.go:1] watch of *v1.Service ended",
     "2023-05-10 10:00:00.123 [WARNING][57] felix/table.go 1: Detected out-of-sync inserts",

@@ -340,22 +340,32 @@ def test_the_end_of_a_long_message_is_kept():
         assert len(text) <= pod_start.MAX_TEXT
 
 
-def probe(name="calico-node-bcdfg", namespace="calico-system", **more):
+def probe(name="calico-node-bcdfg", namespace="calico-system", container="calico-node", **more):
     about = {"kind": "Pod", "namespace": namespace, "name": name}
-    about["fieldPath"] = "spec.containers{calico-node}"
+    about["fieldPath"] = f"spec.containers{{{container}}}"
     message = "Readiness probe failed: BIRD is not ready: BGP not established with 192.0.2.11"
     return event(reason="Unhealthy", message=message, involvedObject=about, **more)
 
 
 def test_failed_probes_of_the_cluster_s_own_pods():
     other = probe(last="2027-01-15T07:59:30Z", firstTimestamp="2027-01-15T07:20:00Z", count=9)
-    data, cut, _api = collect(probes=[probe(), other, probe(namespace="default")])
+    data, cut, _api = collect(probes=[probe(), other, probe(namespace="default", container="app")])
     (row,) = data["unhealthy"]
     assert (row["pod"], row["container"], row["node"]) == ("calico-node-bcdfg", "calico-node", "w1")
     assert (row["count"], row["first"]) == (12, "2027-01-15T07:20:00Z")
     assert row["last"] == "2027-01-15T07:59:30Z"
     assert "BGP not established" in row["message"]
     assert not cut
+
+
+@pytest.mark.parametrize(("container", "count"), [("driver-registrar", 1), ("app", 0)])
+def test_agents_of_nodes_are_the_cluster_s_own_in_any_namespace(container, count):
+    waits = pod(containers=[waiting("CrashLoopBackOff")])
+    waits["spec"]["containers"] = [{"name": "csi-rbdplugin"}, {"name": container}]
+    probes = [probe(namespace="a", container=container)]
+    data, _cut, _api = collect([waits], nodes={"w1": []}, probes=probes)
+    assert [row["agent"] for row in data["pods"]] == [bool(count)]
+    assert len(data["unhealthy"]) == count
 
 
 @pytest.mark.parametrize(
@@ -391,7 +401,7 @@ def test_failed_probes_are_bounded_and_may_be_cut(monkeypatch):
     data, cut, _api = collect(probes=[probe(), ApiError("timeout", "too slow")])
     assert (data["unhealthy"], cut) == (None, True)
     monkeypatch.setattr(pod_start, "MAX_PROBES", 2)
-    users = [probe(namespace="app") for _number in range(3)]
+    users = [probe(namespace="app", container="app") for _number in range(3)]
     data, cut, _api = collect(probes=[probe(), *users])
     assert [row["pod"] for row in data["unhealthy"]] == ["calico-node-bcdfg"]
     assert (data["unhealthy_cut"], cut) == (True, False)

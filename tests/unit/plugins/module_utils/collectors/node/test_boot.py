@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
+    base,
     registry,
     runner,
 )
@@ -240,3 +241,12 @@ def test_devices_of_fstab_are_looked_for(tmp_path):
 
 def test_a_machine_without_links_of_udev_says_nothing_of_tags(tmp_path):
     assert boot.devices("UUID=aa /srv ext4\n", str(tmp_path)) == {}
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_whether_fapolicyd_runs(tmp_path, monkeypatch, runs):
+    fifo = tmp_path / "fapolicyd.fifo"
+    if runs:
+        fifo.write_text("", encoding="ascii")
+    monkeypatch.setattr(boot, "FAPOLICYD", str(fifo))
+    assert boot.collect(base.Context({}, [], {}))["fapolicyd"] is runs

@@ -272,3 +272,17 @@ def test_docker_is_not_asked_where_it_does_not_run_or_nothing_is_reserved(folder
     collect(folders, kubelet=known, cri=None, runtime=DOCKER)
     write(folders, "10-lab.conflist", bridge_of(folders))
     collect(folders, kubelet=known, cri=None, runtime={**DOCKER, "asked": False})
+
+
+@pytest.mark.parametrize(
+    ("pods", "found"),
+    [(["kube-system_kube-multus-ds-bcdfg_1"], True), (["default_app-1_1"], False), ([], False)],
+)
+def test_what_cilium_put_aside_and_whether_multus_is_there(tmp_path, pods, found):
+    for name in ("00-multus.conf.cilium_bak", "05-cilium.conflist", "README"):
+        (tmp_path / name).write_text("{}", encoding="ascii")
+    logs = tmp_path / "pods"
+    for name in pods:
+        (logs / name).mkdir(parents=True)
+    assert cni.aside(str(tmp_path)) == ["00-multus.conf.cilium_bak"]
+    assert cni.has_multus(str(logs)) is found

@@ -47,6 +47,11 @@ LINES = (
     ("gpu", "NVRM: API mismatch: the client has the version 535.54.03, but"),
     ("storage", "nfs: server 192.0.2.9 not responding, still trying"),
     ("storage", "libceph: mon0 (1)192.0.2.9:6789 socket closed (con state OPEN)"),
+    ("client", "libceph: mon0 192.0.2.9:6789 feature set mismatch, my 10 < server's 40, missing 4"),
+    ("client", "libceph: mon0 192.0.2.9:6789 missing required protocol features"),
+    ("client", "rbd: image a: image uses unsupported features: 0x38"),
+    ("client", "ceph: mds0 reconnect denied"),
+    ("client", "CIFS: VFS: \\\\192.0.2.9 Send error in SessSetup = -13"),
     ("processes", "cgroup: fork rejected by pids controller in /system.slice/containerd.service"),
     (
         "apparmor",
@@ -131,6 +136,8 @@ QUIET = (
     "audit: type=1400 audit(1.0:1): audit_backlog=1",
     "cni0: port 4(veth1) entered forwarding state",
     "EXT4-fs (sda1): mounted filesystem with ordered data mode",
+    "libceph: mon0 (1)192.0.2.9:6789 session established",
+    "rbd: rbd0: capacity 1073741824 features 0x1",
     "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03",
 )

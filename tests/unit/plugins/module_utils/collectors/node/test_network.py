@@ -214,3 +214,19 @@ def test_options_of_the_kernel(tmp_path, text, outcome):
             outcome
         )
     assert network.kernel_options(str(tmp_path / "missing")) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "everywhere", "answer"),
+    [
+        (["eth0", "kube-ipvs0"], 0, {"eth0": 0, "eth1": 1}),
+        (["eth0", "kube-ipvs0"], 2, {"eth0": 2, "eth1": 2}),
+        (["eth0"], 0, None),
+    ],
+)
+def test_for_which_addresses_arp_is_answered(tmp_path, names, everywhere, answer):
+    for name, value in (("all", everywhere), ("eth0", 0), ("eth1", 1)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "arp_ignore").write_text(f"{value}\n", encoding="ascii")
+    rows = [{"to": "0.0.0.0/0", "dev": dev} for dev in ("eth0", "eth1", "eth0", "gone")]
+    assert network.arp_ignore(names, rows, str(tmp_path)) == answer

@@ -109,6 +109,22 @@ def test_pods_of_users_take_no_place(collect, tmp_path, monkeypatch):
     assert len(collect()["pods"]) == 1
 
 
+@pytest.mark.parametrize(("sidecar", "count"), [("driver-registrar", 2), ("sidecar", 0)])
+def test_a_pod_that_its_containers_tell_to_be_a_driver_s(collect, tmp_path, sidecar, count):
+    pod = "rook-ceph_csi-rbdplugin-abcde_" + UID
+    for container in ("csi-rbdplugin", sidecar):
+        log(tmp_path, 5, (1, "modprobe failed"), pod=pod, container=container)
+    rows = collect()["pods"]
+    assert len(rows) == count
+    assert {row["namespace"] for row in rows} <= {"rook-ceph"}
+
+
+def test_no_more_pods_than_a_node_has_are_looked_at(collect, tmp_path, monkeypatch):
+    monkeypatch.setattr(system_pods, "MAX_LISTED", 0)
+    log(tmp_path, 4, (1, "x"))
+    assert collect()["pods"] == []
+
+
 def test_a_log_that_cannot_be_read(collect, tmp_path):
     path = log(tmp_path, 6, (1, "x"))
     Path(path).unlink()

@@ -215,6 +215,39 @@ def test_a_crash_of_a_program_says_that_it_may_be_damaged(world, said_last, is_c
     assert ("unpack theirs again" in found.remedy) == is_crash
 
 
+EXECUTES = "containerd: fork/exec /var/lib/rancher/rke2/data/v1/bin/containerd: {}"
+NOEXEC = {"point": "/var/lib", "source": "/dev/a", "type": "xfs", "options": "rw,noexec"}
+EPERM, EACCES = "operation not permitted", "permission denied"
+
+
+@pytest.mark.parametrize(
+    ("errno", "more", "words", "command"),
+    [
+        (EPERM, {"fapolicyd": True}, "fapolicyd runs here", "fagenrules --load"),
+        (EPERM, {"fapolicyd": False}, "not fapolicyd, which does not run", "ausearch -m FANOTIFY"),
+        (EPERM, {"fapolicyd": None}, "fapolicyd, or another program", "ausearch -m FANOTIFY"),
+        # a mount with noexec says another errno
+        (EPERM, {"fapolicyd": True, "mounts": [NOEXEC]}, "fapolicyd runs here", "fagenrules"),
+        (EACCES, {"mounts": [NOEXEC]}, "/var/lib is mounted with noexec", "remount,exec /var/lib,"),
+        (
+            EACCES,
+            {"mounts": [{**NOEXEC, "point": "/var/l"}, {**NOEXEC, "options": "rw"}]},
+            "it may not execute /var/lib/rancher/rke2/data/v1/bin/containerd",
+            "findmnt -no OPTIONS -T /var/lib/rancher/rke2/data/v1/bin/containerd",
+        ),
+        ("no such file or directory", {"fapolicyd": True}, None, None),
+    ],
+)
+def test_a_program_that_the_kernel_does_not_let_it_execute(world, errno, more, words, command):
+    world.data("w1", "boot").update(more)
+    line = failed(EXECUTES.format(errno))
+    _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(line, 1))
+    assert ("xecute" in found.summary) == (words is not None)
+    if words is not None:
+        assert words in found.summary
+        assert command in found.remedy
+
+
 def test_a_death_that_is_not_certain_is_explained_by_nothing(world):
     world.data("w1", "swap")["swaps"] += "/dev/sda2 partition 4194300 0 -2\n"
     _dummy, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, dead(SWAPPED, 1))

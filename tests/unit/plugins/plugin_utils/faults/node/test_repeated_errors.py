@@ -307,3 +307,74 @@ def test_of_a_program_of_many_components_only_a_known_cause_counts(
     for finding in findings:
         assert "Known cause: The database of K3s takes no writes" in finding.summary
         assert f"journalctl -u {component}.service" in finding.remedy
+OPEN = (
+    "W0419 09:31:04.114203       1 dispatcher.go:174] Failed calling webhook, failing open"
+    ' slow.example.com: failed calling webhook "slow.example.com": {post}: {reason}'
+)
+POSTS = (
+    "Post https://slow.default.svc:443/v?timeout=5s",
+    'failed to call webhook: Post "https://slow.default.svc:443/v?timeout=5s"',
+)
+LOG = "/var/log/pods/kube-system_kube-apiserver-m1_0/kube-apiserver/0.log"
+
+
+def end(world: Any, *lines: str, ago: float = 30) -> None:
+    """Let a controller manager have ended with these lines."""
+    row = {"component": "kube-controller-manager", "running": True, "lines": list(lines)}
+    row |= {"last": NOW - ago, "path": "/var/log/pods/x/20.log", "restart": 20}
+    world.documents["m1"]["collectors"]["component_end"] = {
+        "status": "ok",
+        "data": {"components": [row]},
+    }
+
+
+@pytest.mark.parametrize("post", POSTS)
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("context deadline exceeded", "present"),
+        ("context deadline exceeded (Client.Timeout exceeded while awaiting headers)", "present"),
+        ("dial tcp 10.96.1.1:443: i/o timeout", "present"),
+        # such a request passes at once
+        ("dial tcp 10.96.1.1:443: connect: connection refused", "clear"),
+        ('service "slow" not found', "clear"),
+    ],
+)
+def test_a_webhook_that_fails_open_holds_requests(world, post, reason, expected):
+    give(world, "m1", "kube-apiserver", LOG, OPEN.format(post=post, reason=reason))
+    said, found = verdict(world, "KM118", "m1")
+    assert said == expected
+    for finding in found:
+        assert "slow.example.com does not answer" in finding.summary
+        assert "waits 5s before it passes" in finding.summary
+        assert finding.severity == "warning"
+        assert "timeoutSeconds" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("lines", "ago", "severity"),
+    [
+        (["F0419 09:31:09.119001       1 controllermanager.go:279] leaderelection lost"], 30, True),
+        (
+            ["F0419 09:31:09.119001       1 controllermanager.go:279] leaderelection lost"],
+            3000,
+            False,
+        ),
+        (["F0419 09:31:09.119001       1 controllermanager.go:279] no such file"], 30, False),
+    ],
+)
+def test_a_slow_webhook_that_costs_leaders_their_leases(world, lines, ago, severity):
+    line = OPEN.format(post=POSTS[0], reason="context deadline exceeded")
+    give(world, "m1", "kube-apiserver", LOG, line)
+    end(world, *lines, ago=ago)
+    _said, (finding,) = verdict(world, "KM118", "m1")
+    assert finding.severity == ("critical" if severity else "warning")
+    assert ("kube-controller-manager ended without" in finding.summary) == severity
+    assert len(finding.evidence) == 1 + severity
+
+
+def test_a_lost_lease_is_not_of_another_error(world):
+    give(world, "m1", "kube-scheduler", LOG, LOCK)
+    end(world, "F0419 09:31:09.119001       1 controllermanager.go:279] leaderelection lost")
+    _said, (finding,) = verdict(world, "KM118", "m1")
+    assert finding.severity == "warning"

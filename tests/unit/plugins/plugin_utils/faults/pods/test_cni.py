@@ -102,6 +102,45 @@ def test_two_plugins(world, files, verdict, severity):
 
 
 @pytest.mark.parametrize(
+    ("other", "reserved", "verdict"),
+    [
+        (CRIO, {"addresses": 2}, "present"),
+        (CRIO, {"addresses": 2, "leaked": None}, "present"),
+        (CRIO, {"addresses": 2, "leaked": 1, "empty": 1}, "clear"),
+        (CRIO, {"addresses": 0, "leaked": None}, "clear"),
+        (CRIO, None, "clear"),
+        (PODMAN, {"addresses": 2}, "present"),
+        # podman has containers of its own, which the runtime of pods does not know
+        (PODMAN, {"addresses": 2, "leaked": 2}, "clear"),
+        (PODMAN, {"addresses": 2, "leaked": None}, "clear"),
+    ],
+)
+def test_pods_that_came_before_the_network_plugin_s_file(world, other, reserved, verdict):
+    ipam = {"type": "host-local", "data_dir": "", "subnets": ["10.85.0.0/16"]}
+    data = cni(world, files=[CALICO, {**other, "ipam": [ipam]}])
+    if reserved is not None:
+        reserve(data, network=other["network"], folder="/var/lib/cni/networks/x", **reserved)
+    found, findings = of_w1(world, "KM603")
+    assert found == verdict
+    assert [finding.severity for finding in findings] == ["warning"] * (verdict == "present")
+    for finding in findings:
+        assert f"have addresses of {other['name']}" in finding.summary
+        assert "10-calico.conflist (Calico) was not there" in finding.summary
+        assert f"mv /etc/cni/net.d/{other['name']} " in finding.remedy
+        assert "10.85.0.0/16" in finding.remedy
+        told = 'cni_default_network = "k8s-pod-network"'
+        assert (told in finding.remedy) == (other is CRIO)
+        assert len(finding.evidence) == 3
+
+
+def test_addresses_of_another_plugin_s_network_are_its_own(world):
+    data = cni(world, files=[CALICO, {**CRIO, "name": "99-own.conflist", "network": "own"}])
+    reserve(data, network="own")
+    ((finding,),) = (of_w1(world, "KM603")[1],)
+    assert "not 99-own.conflist" in finding.summary
+
+
+@pytest.mark.parametrize(
     ("programs", "absent"),
     [
         (["bridge", "host-local", "portmap"], ""),
@@ -160,3 +199,30 @@ def test_each_runtime_has_its_command(world, unit, kind, command):
     (finding,) = of_w1(world, "KM602")[1]
     assert command in finding.remedy
     assert "/var/lib/cni/networks/lab" in finding.summary
+
+
+CILIUM = file("05-cilium.conflist", "cilium", "cilium-cni")
+BAK = "00-multus.conf.cilium_bak"
+
+
+@pytest.mark.parametrize(
+    ("files", "aside", "multus", "verdict"),
+    [
+        ([CILIUM], [BAK], True, "present"),
+        # Multus was removed, or has its file again
+        ([CILIUM], [BAK], False, "clear"),
+        ([CILIUM], [BAK], None, "clear"),
+        ([file("00-multus.conf", "multus", "multus"), CILIUM], [BAK], True, "clear"),
+        ([CILIUM], ["87-podman-bridge.conflist.cilium_bak"], True, "clear"),
+        ([CILIUM], [], True, "clear"),
+        ([CALICO], [BAK], True, "clear"),
+    ],
+)
+def test_cilium_that_put_multus_aside(world, files, aside, multus, verdict):
+    cni(world, files=files, aside=aside, multus=multus)
+    found, findings = of_w1(world, "KM603")
+    assert found == verdict
+    for finding in findings:
+        assert "Cilium put 00-multus.conf aside" in finding.summary
+        assert "cni.exclusive=false" in finding.remedy
+        assert finding.severity == "warning"

@@ -38,6 +38,33 @@ def test_what_hangs(world, data, words):
         assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
 
 
+STARTER = {"pid": 7, "name": "runc:[2:INIT]", "wchan": "register_shrinker_prepared"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "cgroup", "words"),
+    [
+        ([{}, {"pid": 8}], "v1", "cgroup.memory=nokmem"),
+        ([{}, {"pid": 8, "name": "umount", "wchan": "unregister_shrinker"}], "v1", "nokmem"),
+        ([{}, {"pid": 8}], "v2", "memory that is short"),
+        # one may have its turn in a moment; a process of a user; a busy disk
+        ([{}], "v1", ""),
+        ([{}, {"pid": 8, "name": "java"}], "v1", ""),
+        ([{}, {"pid": 8, "wchan": "io_schedule"}], "v1", ""),
+    ],
+)
+def test_processes_that_wait_for_the_kernel_s_shrinkers(world, changes, cgroup, words):
+    world.data("w1", "system")["cgroup"] = cgroup
+    tasks = [{**STARTER, **change} for change in changes]
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": {"tasks": tasks}}
+    verdict, findings = of_w1(world, "KM607")
+    assert verdict == ("present" if words else "clear")
+    for finding in findings:
+        assert words in finding.summary
+        assert ("grubby" in finding.remedy) == (cgroup == "v1")
+        assert (finding.component, finding.severity) == ("shrinkers", "warning")
+
+
 def test_without_an_answer(world):
     del world.documents["w1"]["collectors"]["hangs"]
     assert of_w1(world, "KM607") == ("not judged", [])

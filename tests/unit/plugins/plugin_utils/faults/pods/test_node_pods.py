@@ -460,3 +460,45 @@ def test_the_known_cause_of_what_is_reported_of_pods_that_say_nothing(world, rel
     (finding,) = judged(world, "KM600")[1]
     assert AUTHORITY in finding.summary
     assert (f"Known cause: {UNPUBLISHED}" in finding.summary) is is_told
+
+
+MAP = "MountVolume.SetUp failed for volume {}: rpc error: rbd: map failed: (110) timed out"
+MISMATCH = "libceph: mon0 192.0.2.9:6789 feature set mismatch, my 10 < server's 40, missing 4"
+
+
+def kernel(world, line, count, kind="client"):
+    row = {"kind": kind, "count": count, "first": 1.0, "last": 2.0, "line": line}
+    world.documents["w1"]["collectors"]["kernel_log"] = {
+        "status": "ok",
+        "data": {"since": 0.0, "cut": False, "rows": [row]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("message", "line", "count", "is_of_node"),
+    [
+        (MAP, MISMATCH, 60, True),
+        ("MountVolume.SetUp failed for volume {}: mount.nfs: timed out", MISMATCH, 60, False),
+        ("MountVolume.SetUp failed for volume {}: mount.nfs: x", "nfs: server a not", 3, True),
+        (MAP, MISMATCH, 2, False),
+        (MAP, "cni0: port 4(veth1) entered forwarding state", 60, False),
+    ],
+)
+def test_a_volume_of_which_the_kernel_tells_is_the_node_s(world, message, line, count, is_of_node):
+    wait(world, event=("FailedMount", message.format("a")))
+    assert judged(world, "KM600") == (["clear"], [])
+    kernel(world, line, count)
+    verdicts, found = judged(world, "KM600")
+    assert verdicts == ["present" if is_of_node else "clear"]
+    assert bool(judged(world, "KM610")[1]) == (not is_of_node)
+    for finding in found:
+        assert f"the kernel of the node says: {line}" in finding.summary
+        assert finding.severity == "warning"
+
+
+def test_what_the_kernel_tells_of_a_volume_leads_to_it(world):
+    wait(world, event=("FailedMount", MAP.format("a")))
+    kernel(world, MISMATCH, 60)
+    found = {row.code: row for row in world.judge(faults={"KM600", "KM562"}).findings}
+    assert found["KM600"].because == ("KM562",)
+    assert "boot a newer kernel" in found["KM562"].remedy

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support import network_evidence
 from tests.unit.support.saying_pods import DOWN, say
 from tests.unit.support.waiting_pods import judged, note_of, wait
 
@@ -46,6 +47,37 @@ def test_a_module_that_kube_proxy_cannot_load(world):
     (found,) = judged(world, "KM560")[1]
     assert "module ip_tables is not loaded" in found.summary
     assert "/etc/modules-load.d" in found.remedy
+    assert "has not loaded" not in found.summary
+    assert "refuses it" not in found.summary  # the kernel was not asked
+
+
+@pytest.mark.parametrize(
+    ("container", "line", "is_told"),
+    [
+        ("kube-proxy", MODULE, True),
+        ("kube-proxy", TIMEOUT, False),
+        ("calico-node", MODULE, False),
+    ],
+)
+def test_other_modules_that_kube_proxy_needs_are_named(world, container, line, is_told):
+    states = {"xt_comment": "available", "nf_conntrack": "loaded", "xt_mark": "absent"}
+    network_evidence.network(world, modules=states)
+    say(world, line, pod=f"{container}-bcdfg", container=container, count=20)
+    (found,) = judged(world, "KM560")[1]
+    words = "of what it needs, the host has not loaded xt_comment, xt_mark either"
+    assert (words in found.summary) == is_told
+
+
+def test_felix_that_starts_again_for_the_interface_of_kube_proxy(world):
+    line = (
+        "2024-06-19 02:12:07.689 [INFO][13926] felix/int_dataplane.go 1347: kube-proxy mode"
+        ' changed. Restart felix. ipvsIfaceState="down" ipvsSupport=false'
+    )
+    say(world, line, count=20)
+    (found,) = judged(world, "KM560")[1]
+    assert "the interface kube-ipvs0 of kube-proxy" in found.summary
+    assert "ip link delete kube-ipvs0" in found.remedy
+    assert found.severity == "warning"
 
 
 @pytest.mark.parametrize(
@@ -261,3 +293,23 @@ def test_the_newest_of_a_device_plugins_lines_with_a_known_cause_counts(world, t
     devices(world, gpu=[0, 0])
     (found,) = judged(world, "KM560")[1]
     assert f"Known cause: {words}" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("interface", "text", "line", "is_told"),
+    [
+        ("tunl0", "br_netfilter\nipip\n", DOWN, True),
+        ("tunl0", "br_netfilter\n# ipip\n", DOWN, False),
+        ("vxlan.calico", "ipip\n", DOWN, False),
+        ("tunl0", "ipip\n", "bird: Netlink: File exists, error", False),
+    ],
+)
+def test_a_tunnel_that_a_boot_makes_before_calico(world, interface, text, line, is_told):
+    data = network_evidence.network(world)
+    data["interfaces"].append(network_evidence.interface(interface))
+    record = {"path": "/etc/modules-load.d/k8s.conf", "kind": "file", "text": text}
+    world.data("w1", "boot")["modules_files"] = [record]
+    say(world, line)
+    (found,) = judged(world, "KM560")[1]
+    assert ("loads the module ipip by /etc/modules-load.d/k8s.conf:" in found.summary) == is_told
+    assert ("modprobe -r ipip on the drained node" in found.remedy) == is_told

@@ -228,6 +228,41 @@ def test_the_api_and_the_log_of_one_pod_are_one_finding(world):
     assert judged(world, "KM610") == (["clear"], [])
 
 
+DRIVER = {"namespace": "rook-ceph", "pod": "csi-rbdplugin-bcdfg", "container": "csi-rbdplugin"}
+
+
+@pytest.mark.parametrize("by", ["log", "api"])
+def test_a_driver_of_csi_in_another_namespace(world, by):
+    message = (
+        "back-off 5m0s restarting failed container=csi-rbdplugin"
+        " pod=csi-rbdplugin-bcdfg_rook-ceph(1)"
+    )
+    wait(world, owner="DaemonSet/csi-rbdplugin", state="CrashLoopBackOff", message=message)
+    row = world.data("api", "pod_start")["pods"][-1]
+    row.update(namespace="rook-ceph", names=["csi-rbdplugin-bcdfg"])
+    assert judged(world, "KM550") == (["clear"], [])
+    assert judged(world, "KM610")[0] == ["present"]
+    if by == "log":
+        end(world, **DRIVER)
+    else:
+        row["agent"] = True
+    (found,) = judged(world, "KM550")[1]
+    assert found.summary.startswith("rook-ceph/csi-rbdplugin on w1 ends again and again")
+    assert "volumes of its driver are not mounted" in found.summary
+    assert found.severity == "warning"
+    assert judged(world, "KM610") == (["clear"], [])
+
+
+def test_a_driver_whose_image_cannot_load_a_module(world):
+    line = (
+        "rbd_util.go:303] modprobe failed: \"modprobe: ERROR: could not insert 'rbd': Exec format"
+    )
+    end(world, **DRIVER, line=line)
+    (found,) = judged(world, "KM550")[1]
+    assert "the kernel's module rbd is not loaded" in found.summary
+    assert "/etc/modules-load.d" in found.remedy
+
+
 def test_a_young_one_and_one_of_a_workload(world):
     crash(world, since="2027-01-15T07:58:00Z")
     wait(world, owner="Job/b", state="CrashLoopBackOff", message=CRASH[1])

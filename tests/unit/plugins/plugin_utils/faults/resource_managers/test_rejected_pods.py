@@ -1034,3 +1034,37 @@ def test_devices_that_it_was_given_prove_it_without_times(
     assert ("KM328" in found(world)) is there
     if there:
         assert "it had been given its nvidia.com/gpu" in finding(world, "KM328").evidence[1].text
+
+
+@pytest.mark.parametrize(
+    ("rejected_after", "made_after", "healthy", "registered", "is_told"),
+    [
+        (20, [80], 2, ["gpu-0"], True),
+        (20, [80, 85], 2, ["gpu-0"], True),
+        # another plugin was there before, which may be that of these devices
+        (20, [10, 80], 2, ["gpu-0"], False),
+        (100, [80], 2, ["gpu-0"], False),
+        (20, [80], 0, ["gpu-0"], False),
+        (20, [80], 2, None, False),
+        (2000, [2100], 2, ["gpu-0"], False),
+        (-100, [80], 2, ["gpu-0"], False),
+    ],
+)
+def test_pods_that_came_before_their_plugin_after_a_boot(
+    gpus, rejected_after, made_after, healthy, registered, is_told
+):
+    world = gpus(devices=(2, healthy), sockets=[(f"{made}.sock", True) for made in made_after])
+    begun = datetime(2027, 1, 15, 7, tzinfo=timezone.utc).timestamp()
+    world.data("w1", "kubelet")["process"]["started_at"] = begun
+    data = world.data("w1", "devices")
+    for row, made in zip(data["sockets"], made_after, strict=True):
+        row["made"] = begun + made
+    data["checkpoint"]["registered"] = {GPU: registered} if registered else {}
+    when = datetime.fromtimestamp(begun + rejected_after, tz=timezone.utc)
+    item = refused(count=1, started=when.strftime("%Y-%m-%dT%H:%M:%SZ"))
+    world.data("api", "rejected").update(
+        items=[item], total=1, nodes={"w1": {"pods": [], "plugins": [], "rejected": 1}}
+    )
+    told = finding(world, "KM320")
+    assert ("was not there before" in told.summary) == is_told
+    assert ("uncordon it when its Node shows the devices" in told.remedy) == is_told
