@@ -48,7 +48,7 @@ def collect(context):
     newest = sorted(_logs(root), key=_precedence)
     logs = _restarted(now, newest)
     more = [log for log in logs[MAX_LOGS:] if _may_end(now, log) and not _is_add_on(log)]
-    written = [log for log in newest if now - log[0] < pod_errors.WINDOW or _is_plugin(log[3])]
+    written = [log for log in newest if now - log[0] < pod_errors.WINDOW or is_plugin(log[3])]
     unread = [log for log in written[MAX_RUNNING:] if not _is_add_on(log)]
     return {
         "pods": [_row(now, *log) for log in logs[:MAX_LOGS]],
@@ -113,7 +113,7 @@ def _says(row):
 
 
 # A plugin looks for its devices at its start, and says then what it misses.
-_is_plugin = system_namespaces.is_device_plugin
+is_plugin = system_namespaces.is_device_plugin
 
 
 def _running(now, _written, number, namespace, pod, folder):
@@ -126,7 +126,7 @@ def _running(now, _written, number, namespace, pod, folder):
         "path": path,
         "told": [],
     }
-    if _is_plugin(pod):
+    if is_plugin(pod):
         row["told"] = pod_errors.complaints(path)
     row.update(pod_errors.read(path, now))
     row["entries"] = [entry for entry in row["entries"] if entry["count"] >= repeated_lines.COUNT][
@@ -160,7 +160,7 @@ def _own_folders(root):
 
 def _is_read(namespace, pod, containers):
     """Return whether a pod is of the cluster itself, of an add-on, or a device plugin."""
-    if _is_plugin(pod) or system_namespaces.is_add_on(namespace, pod):
+    if is_plugin(pod) or system_namespaces.is_add_on(namespace, pod):
         return True
     return own_pods.is_one(namespace, pod, containers)
 
