@@ -29,3 +29,20 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 )
 def test_a_pod(namespace, pod, containers, is_one):
     assert own_pods.is_one(namespace, pod, containers) is is_one
+
+
+@pytest.mark.parametrize(
+    ("namespace", "pod", "container", "is_add_on"),
+    [
+        ("cert-manager", "cert-manager-webhook-bcdfg", "cert-manager-webhook", True),
+        ("rook-ceph", "rook-ceph-operator-bcdfg", "rook-ceph-operator", True),
+        # what nodes need themselves, also in such namespaces
+        ("rook-ceph", "csi-rbdplugin-bcdfg", "csi-rbdplugin", False),
+        ("longhorn-system", "longhorn-manager-bcdfg", "longhorn-manager", False),
+        ("gpu-operator", "nvidia-device-plugin-daemonset-bcdfg", "ctr", False),
+        ("kube-system", "coredns-bcdfg", "coredns", False),
+        ("a", "b", "c", False),
+    ],
+)
+def test_a_container_of_an_add_on(namespace, pod, container, is_add_on):
+    assert own_pods.is_add_on(namespace, pod, container) is is_add_on

@@ -111,7 +111,7 @@ def test_pods_of_users_take_no_place(collect, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("sidecar", "count"), [("driver-registrar", 2), ("sidecar", 0)])
 def test_a_pod_that_its_containers_tell_to_be_a_driver_s(collect, tmp_path, sidecar, count):
-    pod = "rook-ceph_csi-rbdplugin-abcde_" + UID
+    pod = "storage_csi-rbdplugin-abcde_" + UID
     for container in ("csi-rbdplugin", sidecar):
         log(tmp_path, 5, (1, "modprobe failed"), pod=pod, container=container)
     rows = collect()["pods"]

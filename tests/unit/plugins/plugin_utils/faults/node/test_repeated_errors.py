@@ -307,6 +307,8 @@ def test_of_a_program_of_many_components_only_a_known_cause_counts(
     for finding in findings:
         assert "Known cause: The database of K3s takes no writes" in finding.summary
         assert f"journalctl -u {component}.service" in finding.remedy
+
+
 OPEN = (
     "W0419 09:31:04.114203       1 dispatcher.go:174] Failed calling webhook, failing open"
     ' slow.example.com: failed calling webhook "slow.example.com": {post}: {reason}'

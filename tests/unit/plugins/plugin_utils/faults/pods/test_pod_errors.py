@@ -264,7 +264,7 @@ def test_of_an_add_on_only_what_has_a_known_cause_counts(world, namespace, line,
 
 
 def test_the_log_of_an_add_on_that_cannot_be_read_is_no_gap(world):
-    say(world, namespace="cert-manager", entries=[], error="Permission denied")
+    say(world, namespace="cert-manager", container="webhook", entries=[], error="Permission denied")
     assert judged(world, "KM560") == (["clear"], [])
 
 
