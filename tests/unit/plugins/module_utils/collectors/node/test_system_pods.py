@@ -116,7 +116,7 @@ def test_a_pod_that_its_containers_tell_to_be_a_driver_s(collect, tmp_path, side
         log(tmp_path, 5, (1, "modprobe failed"), pod=pod, container=container)
     rows = collect()["pods"]
     assert len(rows) == count
-    assert {row["namespace"] for row in rows} <= {"rook-ceph"}
+    assert {row["namespace"] for row in rows} <= {"storage"}
 
 
 def test_no_more_pods_than_a_node_has_are_looked_at(collect, tmp_path, monkeypatch):
