@@ -43,6 +43,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
     quantity,
     redaction,
 )
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import (
+    package_target,
+    storage,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     plan as drain_plan,
 )
@@ -462,6 +466,7 @@ PARSERS = (
     Parser(log_lines.unusable, (TEXT,), (str, NONE)),
     Parser(quantity.parse, (st.one_of(TEXT, JUNK),), (Fraction, NONE)),
     Parser(label_selector.parse, (TEXT,), (list,), (ValueError,)),
+    Parser(package_target.decoded, (BYTES,), (dict,), (storage.ChangeError,)),
     Parser(drain_plan.moment, (TEXT,), (float, int, NONE)),
 )
 # Parsers with a property test of their own that asks more, or none of what a node says.

@@ -350,7 +350,7 @@ HARMLESS = [
         " directory",
     ),
     (
-        "iptables-module-missing",
+        "netfilter-extension-missing",
         "kube-proxy",
         "Warning: Extension MASQUERADE revision 0 not supported, missing kernel module?",
     ),
