@@ -25,6 +25,7 @@ from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
 from ..known_causes import with_cause
+from ..node import container_runtime
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
 
@@ -124,6 +125,9 @@ def _causes(
         codes.append("KM174")
     if use.flag is not None and use.flag.value is None:
         codes.append("KM105")
+    runs = any(process.component == use.component for process in plane.processes)
+    if not runs and container_runtime.broken(host, document):
+        codes.append("KM508")
     return tuple(codes)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -41,13 +42,15 @@ def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -
     if node is None or status is None or node.config.problem:
         return outcome
     values = refused_configuration.judged(node)
-    if values.refused:
-        hit = _hit(host, document, status, values, outcome)
+    if values.refused and not _is_other(status, values, outcome):
+        hit = _hit(host, document, status, values)
         return present(hit, host=host.host, component="kubelet")
     if outcome.hits and status.death is not None:
         hit = _by_words(host, document, status, outcome.hits[0])
         if status.death.keys:
             hit = _by_keys(host, document, status, status.death, outcome.hits[0])
+        if values.refused:
+            hit = _besides(host, document, values, hit)
         return present(hit, host=host.host, component="kubelet")
     if outcome.missing or not values.unsure:
         return outcome
@@ -60,35 +63,47 @@ def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -
 
 
 def _hit(
-    host: Host,
-    document: Mapping[str, Any],
-    status: KubeletStatus,
-    values: Judged,
-    outcome: CheckResult,
+    host: Host, document: Mapping[str, Any], status: KubeletStatus, values: Judged
 ) -> Detection:
-    """Make one hit of the values and of the last log lines about a configuration."""
+    """Make one hit of the values that a configuration has, and its kubelet refuses."""
     start = _then(document, status)
     severity = None
     if _runs(status):
         start = "the kubelet reads it at its next start"
         severity = "warning"
-    settings = [setting for refused in values.refused for setting in refused.settings]
-    proofs = refused_configuration.places(document, settings, host.host)
+    proofs = _places(host, document, values)
     places = _where(proofs)
     summary = f"the kubelet {_state(status)}: it refuses its configuration: {values.reason}{places}"
-    other = _other(status, values, outcome)
-    if other:
-        summary += f"; and its last log lines are: {other}"
-    keys = " and ".join(sorted({refused.key for refused in values.refused}))
     return Detection(
         one_line(summary, LONGEST),
         (*proofs, *_ends(host, status)),
-        one_line(f"correct {keys}{places}: {values.reason}; then {start}", LONGEST),
+        one_line(f"correct {_keys(values)}{places}: {values.reason}; then {start}", LONGEST),
         host=host.host,
         node=host.node,
         component="kubelet",
         severity=severity,
     )
+
+
+def _besides(host: Host, document: Mapping[str, Any], values: Judged, hit: Detection) -> Detection:
+    """Return the hit of what a kubelet said, with other values that it would refuse then."""
+    proofs = _places(host, document, values)
+    places = _where(proofs)
+    return replace(
+        hit,
+        summary=one_line(f"{hit.summary}; it would refuse then: {values.reason}{places}", LONGEST),
+        evidence=(*hit.evidence, *proofs),
+        remedy=one_line(f"{hit.remedy}; and correct {_keys(values)}{places} too", LONGEST),
+    )
+
+
+def _places(host: Host, document: Mapping[str, Any], values: Judged) -> tuple[EvidenceRef, ...]:
+    settings = [setting for refused in values.refused for setting in refused.settings]
+    return tuple(refused_configuration.places(document, settings, host.host))
+
+
+def _keys(values: Judged) -> str:
+    return " and ".join(sorted({refused.key for refused in values.refused}))
 
 
 def _then(document: Mapping[str, Any], status: KubeletStatus) -> str:
@@ -200,18 +215,16 @@ def _place(proof: EvidenceRef) -> str:
     return str(proof.path)
 
 
-def _other(status: KubeletStatus, values: Judged, outcome: CheckResult) -> str:
-    """Return what the last log line refuses, if that is something else than these values."""
-    if not outcome.hits or status.death is None:
-        return ""
-    if any(_is_about(refused, status.death.what) for refused in values.refused):
-        return ""
-    return kubelet_exit_advice.words(status.death.cause, status.death.what)
+def _is_other(status: KubeletStatus, values: Judged, outcome: CheckResult) -> bool:
+    """Tell whether the last log line refuses something else than these values."""
+    if not outcome.hits or status.death is None or not status.death.certain:
+        return False
+    return not any(_is_about(refused, status.death.what) for refused in values.refused)
 
 
 def _is_about(refused: Refusal, subject: str) -> bool:
     """Tell whether a log line names the key or a value of a refused setting."""
-    if refused.key in subject:
+    if re.search(rf"(?<![\w.]){re.escape(refused.key)}(?!\w)", subject):
         return True
     return any(setting.value and setting.value in subject for setting in refused.settings)
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    container_runtime,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import component_log
 from tests.unit.support import known_rows
 from tests.unit.support.facts import facts
@@ -557,3 +560,21 @@ def test_a_message_of_another_release_has_no_known_cause(
     known_rows.give_kubelet(world.documents["m2"], release)
     (one,) = found(world)
     assert ("Known cause: " in one.summary) is is_told
+
+
+@pytest.mark.parametrize(("is_broken", "because"), [(True, ("KM508",)), (False, ())])
+def test_a_runtime_that_does_not_run_is_why(world, monkeypatch, is_broken, because):
+    monkeypatch.setattr(container_runtime, "broken", lambda host, _document: is_broken)
+    stop(world)
+    ended(world, lines=[])
+    (one,) = found(world)
+    assert one.because == because
+
+
+def test_a_runtime_is_not_why_one_ends_that_was_just_started(world, monkeypatch):
+    monkeypatch.setattr(container_runtime, "broken", lambda host, _document: True)
+    running = world.data("m2", "instances")["processes"]
+    (process,) = [one for one in running if one["component"] == SCHEDULER]
+    process["started_at"] = CLOCK - 5
+    ended(world, restart=2, first=CLOCK - 5.5, last=CLOCK - 5)
+    assert [one.because for one in found(world)] == [()]

@@ -102,6 +102,27 @@ def test_a_refused_policy_is_why_and_its_state_is_not_blamed(configured, config,
     )
 
 
+NO_SLICE = failed(
+    r"Failed to enforce Kube Reserved Cgroup Limits on \"/system.slice/kubelet.service\": Unit"
+    " kubelet.service.slice is not loaded"
+)
+TOO_MUCH = "kubeReservedCgroup: /system.slice/kubelet.service\nkubeReserved: {cpu: 90}\n"
+
+
+def test_what_a_kubelet_refused_stands_before_what_it_would_refuse_then(configured):
+    """Its last line is about one key, and another key has a value that it never came to."""
+    world = configured("kind: KubeletConfiguration\n" + TOO_MUCH, lines=dead(NO_SLICE))
+    found = judged(world)[1]["KM506"]
+    cause, _then, rest = found.summary.partition("it would refuse then: ")
+    assert ("kubeReservedCgroup" in cause, "kubeReserved.cpu" in cause) == (True, False)
+    assert "kubeReserved.cpu: 90" in rest
+    assert [proof.text.partition(":")[0] for proof in found.evidence if proof.kind == "file"] == [
+        "kubeReservedCgroup",
+        "kubeReserved.cpu",
+    ]
+    assert found.remedy.index("have that cgroup made") < found.remedy.index("correct kubeReserved ")
+
+
 def test_a_sum_that_is_wrong_stands_before_the_state(configured):
     line = failed(
         r"failed to run Kubelet: the total amount \"1Gi\" of type \"memory\" is not equal to the "
