@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from ....module_utils.shared import system_namespaces
 from ...evidence import memoize
-from ...evidence.document import one_line
+from ...evidence.answers.cluster.pod_start import PodStart
+from ...evidence.document import ends, one_line
 from ...models import host_network, pod_roles, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
@@ -19,7 +20,8 @@ from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...models.system_pods import EndedPod, UnreadPods
-from ...parsers import error_answer, message_class, message_table
+from ...parsers import error_answer, known_message, message_class, message_table
+from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import with_cause
 
@@ -39,6 +41,7 @@ KERNEL_ADVICE = (
     " requirements of that release of the agent and with nodes that work, and boot the kernel"
     " before or change the release"
 )
+FAILED = "Failed"  # the reason of such an event
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def _rows(cluster: Cluster) -> list[_Ending]:
                 rows.append(_Ending(node, host, pod))
     by_node = cluster.hosts_by_node()
     rows += [
-        _Ending(node, by_node.get(node), _by_api(row, name))
+        _Ending(node, by_node.get(node), _by_api(cluster, row, name))
         for (node, _dummy, name), row in crashes.items()
     ]
     return rows
@@ -148,10 +151,20 @@ def _names(row: Waiting) -> list[str]:
     return [one_line(name, 253) for name in row.row.names]
 
 
-def _by_api(row: Waiting, name: str) -> EndedPod:
+def _by_api(cluster: Cluster, row: Waiting, name: str) -> EndedPod:
+    """Return what the API alone tells: a container that cannot be started has no log."""
     container = _CONTAINER.search(row.text)
     words = container.group(1) if container else ""
-    return EndedPod(_namespace(row), name, words, 0, True, "", "", None)
+    message = _failure(cluster, f"{_namespace(row)}/{name}")
+    known = known_message.first((EVENT, "kubelet"), (message,))
+    line = ends(one_line(message, 2000), 400)
+    return EndedPod(_namespace(row), name, words, 0, True, "", line, None, known=known)
+
+
+def _failure(cluster: Cluster, pod: str) -> str:
+    """Return what the kubelet says of a container of a pod that it cannot start, or ""."""
+    said = (event for event in cluster.typed(PodStart).events if event.pod == pod)
+    return next((event.message for event in said if event.reason == FAILED), "")
 
 
 @cluster_check(
@@ -305,9 +318,8 @@ def _proofs(cluster: Cluster, rows: Iterable[_Ending]) -> Iterator[EvidenceRef]:
                 path = row.pod.told_in
                 yield EvidenceRef("log", row.host.host, path=path, object=name, text=row.pod.told)
         else:
-            yield EvidenceRef(
-                "api", cluster.api_host, object=f"Pod {name}", text="CrashLoopBackOff"
-            )
+            text = row.pod.line or "CrashLoopBackOff"
+            yield EvidenceRef("api", cluster.api_host, object=f"Pod {name}", text=text)
 
 
 def because(cluster: Cluster, part: str, node: str | None = None) -> tuple[str, ...]:

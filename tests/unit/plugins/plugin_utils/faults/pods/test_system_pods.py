@@ -220,6 +220,23 @@ def test_what_the_api_alone_tells(world):
     assert found.evidence[0].object == "Pod kube-system/kube-proxy-bcdfg"
 
 
+HOOK = (
+    'Error: failed to start container "kube-proxy": Error response from daemon: OCI runtime create'
+    " failed: error running hook: exit status 1, stdout: , stderr: nvidia-container-cli: container"
+    " error: cgroup subsystem devices not found: unknown"
+)
+
+
+@pytest.mark.parametrize(("reason", "is_told"), [("Failed", True), ("BackOff", False)])
+def test_what_the_kubelet_says_of_a_container_without_a_log(world, reason, is_told):
+    crash(world, event=(reason, HOOK))
+    world.data("api", "pod_start")["events"][-1]["pod"] = "kube-system/kube-proxy-bcdfg"
+    (found,) = judged(world, "KM550")[1]
+    assert ("cgroup subsystem devices not found" in found.summary) is is_told
+    assert ("Known cause: The node has cgroup v2" in found.summary) is is_told
+    assert ("its log was not read here" in found.summary) is not is_told
+
+
 def test_the_api_and_the_log_of_one_pod_are_one_finding(world):
     end(world, begun=900, written=899)  # by its logs alone it is over
     crash(world)
