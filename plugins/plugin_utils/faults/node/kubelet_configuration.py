@@ -46,11 +46,8 @@ def with_values(host: Host, document: Mapping[str, Any], outcome: CheckResult) -
         hit = _hit(host, document, status, values)
         return present(hit, host=host.host, component="kubelet")
     if outcome.hits and status.death is not None:
-        hit = _by_words(host, document, status, outcome.hits[0])
-        if status.death.keys:
-            hit = _by_keys(host, document, status, status.death, outcome.hits[0])
-        if values.refused:
-            hit = _besides(host, document, values, hit)
+        hit = _by_log(host, document, status, status.death, outcome.hits[0])
+        hit = _besides(host, document, values, hit)
         return present(hit, host=host.host, component="kubelet")
     if outcome.missing or not values.unsure:
         return outcome
@@ -85,8 +82,23 @@ def _hit(
     )
 
 
+def _by_log(
+    host: Host,
+    document: Mapping[str, Any],
+    status: KubeletStatus,
+    death: exit_cause.Death,
+    hit: Detection,
+) -> Detection:
+    """Return the hit with more about the key that the last log line names."""
+    if death.keys:
+        return _by_keys(host, document, status, death, hit)
+    return _by_words(host, document, status, hit)
+
+
 def _besides(host: Host, document: Mapping[str, Any], values: Judged, hit: Detection) -> Detection:
     """Return the hit of what a kubelet said, with other values that it would refuse then."""
+    if not values.refused:
+        return hit
     proofs = _places(host, document, values)
     places = _where(proofs)
     return replace(
@@ -199,7 +211,7 @@ def _accepted(keys: Sequence[str], values: str) -> str:
     return ""
 
 
-def _where(proofs: list[EvidenceRef]) -> str:
+def _where(proofs: Sequence[EvidenceRef]) -> str:
     """Return the places of the values in parentheses, or ""."""
     places = [_place(proof) for proof in proofs if proof.path]
     if any(not proof.path for proof in proofs):

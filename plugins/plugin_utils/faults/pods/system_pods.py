@@ -156,15 +156,15 @@ def _by_api(cluster: Cluster, row: Waiting, name: str) -> EndedPod:
     container = _CONTAINER.search(row.text)
     words = container.group(1) if container else ""
     message = _failure(cluster, f"{_namespace(row)}/{name}")
-    known = known_message.first((EVENT, "kubelet"), (message,))
+    cause = known_message.first((EVENT, "kubelet"), (message,))
     line = ends(one_line(message, 2000), 400)
-    return EndedPod(_namespace(row), name, words, 0, True, "", line, None, known=known)
+    return EndedPod(_namespace(row), name, words, 0, True, "", line, None, known=cause)
 
 
 def _failure(cluster: Cluster, pod: str) -> str:
     """Return what the kubelet says of a container of a pod that it cannot start, or ""."""
-    said = (event for event in cluster.typed(PodStart).events if event.pod == pod)
-    return next((event.message for event in said if event.reason == FAILED), "")
+    events = (event for event in cluster.typed(PodStart).events if event.pod == pod)
+    return next((event.message for event in events if event.reason == FAILED), "")
 
 
 @cluster_check(
