@@ -94,7 +94,7 @@ def pages(phrases) -> dict[Path, str]:
     found[variables.PAGE] = variables.page()
     found[catalogue_file.PAGE] = catalogue_file.page()
     found[installers.PAGE] = installers.page()
-    found[known_messages.PAGE] = known_messages.page()
+    found.update(known_messages.pages())
     found[docs / "rights.md"] = rights.page()
     found[docs / "verification.md"] = verification.page()
     schema = docs / "schema" / "evidence-1.json"

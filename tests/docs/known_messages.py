@@ -1,7 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Generate docs/known-messages.md: the messages of other programs whose cause is known."""
+"""Generate docs/known-messages.md and its parts: messages of others whose cause is known.
+
+Galaxy takes no page of the folder docs that has more than 512 KiB.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ import functools
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.docs import ROOT
 from tests.gate import venvs
 
 PAGE = ROOT / "docs" / "known-messages.md"
+PARTS = ROOT / "docs" / "known-messages"
 EXAMPLES = (
     ROOT / "tests" / "unit" / "plugins" / "plugin_utils" / "parsers" / "known_messages_examples"
 )
@@ -36,15 +41,19 @@ FINDINGS = {
 # Findings about a program itself, which no workload keeps from its work.
 OF_PROGRAMS = frozenset(("KM502", "KM508", "KM529"))
 OF_PODS = ("KM550", "KM560", "KM561")
-HEAD = """\
+TABLES = "plugins/plugin_utils/parsers/known_messages"
+MARK = f"<!-- Generated from {TABLES}: run `python -m tests.docs`. -->"
+BACK = f"What this page is, and messages of other programs: [known messages](../{PAGE.name}).\n"
+HEAD = f"""\
 # Known messages
 
-<!-- Generated from plugins/plugin_utils/parsers/known_messages: run `python -m tests.docs`. -->
+{MARK}
 
 Where a finding quotes one of these messages of other programs, it says the cause and what to do.
-Search this page for a part of a message. Names, addresses and versions in your message may be
-others. A cause is here only if a public thread or the source of the program confirms it; the link
-leads there. Words in `CAPITALS` stand for what your message names, or for what you fill in.
+Search the pages that this one leads to for a part of a message. Names, addresses and versions in
+your message may be others. A cause is here only if a public thread or the source of the program
+confirms it; the link leads there. Words in `CAPITALS` stand for what your message names, or for
+what you fill in.
 """
 CONTENTS = """\
 ## By who says it
@@ -66,37 +75,52 @@ def examples(name: str) -> Iterator[tuple[str, str, str]]:
             yield row, place, text
 
 
-def page() -> str:
-    known_message = load()
-    files = known_message.files()
-    parts = [HEAD, CONTENTS, *_contents([row for rows in files.values() for row in rows]), ""]
-    shared = known_message.shared()
+def pages() -> dict[Path, str]:
+    """Return the list of contents and a page for each file of rows."""
+    files = load().files()
+    found = {PAGE: _index(files)}
     for name, rows in files.items():
-        lines = {row: (place, text) for row, place, text in examples(name)}
-        parts.append(f"## {name}\n")
-        for row in rows:
-            advice = _linked(_escaped(_capitals(row, row.wording)), shared)
-            parts.append(_entry(row, advice, *lines.get(row.id, ("", ""))))
-    parts.append(SHARED)
-    for name, row in shared.items():
+        found[PARTS / f"{name}.md"] = _part(name, rows)
+    return found
+
+
+def _index(files) -> str:
+    parts = [HEAD, CONTENTS, *_contents(files), "", SHARED]
+    for name, row in load().shared().items():
         advice = _escaped(row.advice[:1].upper() + row.advice[1:])
         parts.append(f"### {name}\n\n{advice}.\n")
     return "\n".join(parts)
 
 
-def _linked(advice: str, shared) -> str:
+def _part(name: str, rows) -> str:
+    """Return the page of the rows of one file."""
+    lines = {row: (place, text) for row, place, text in examples(name)}
+    parts = [f"# Known messages: {name}\n\n{MARK}\n\n{BACK}"]
+    for row in rows:
+        advice = _linked(_escaped(_capitals(row, row.wording)))
+        parts.append(_entry(row, advice, *lines.get(row.id, ("", ""))))
+    return "\n".join(parts)
+
+
+def _linked(advice: str) -> str:
     """Return an escaped advice with links to what it shares with others."""
-    for name, row in shared.items():
-        advice = advice.replace(_escaped(f"[[{name}]]"), f"[{row.title}](#{name})")
+    for name, row in load().shared().items():
+        link = f"[{row.title}](../{PAGE.name}#{name})"
+        advice = advice.replace(_escaped(f"[[{name}]]"), link)
     return advice
 
 
-def _contents(rows: list) -> Iterator[str]:
+def _contents(files) -> Iterator[str]:
     """Yield for each place the messages that are said there, with links to their headings."""
-    for place in sorted({place for row in rows for place in row.places}):
-        name = "any program" if place == "any" else place
-        links = ", ".join(f"[{row.id}](#{row.id})" for row in rows if place in row.places)
-        yield f"- {name}: {links}"
+    rows = [(name, row) for name, of_file in files.items() for row in of_file]
+    for place in sorted({place for _name, row in rows for place in row.places}):
+        title = "any program" if place == "any" else place
+        links = [
+            f"[{row.id}]({PARTS.name}/{name}.md#{row.id})"
+            for name, row in rows
+            if place in row.places
+        ]
+        yield f"- {title}: {', '.join(links)}"
 
 
 @functools.cache
@@ -110,7 +134,7 @@ def load():
 
 def _entry(row, advice: str, place: str, text: str) -> str:
     return (
-        f"### {row.id}\n\n```text\n{text}\n```\n\n{_escaped(_capitals(row, row.cause))}.\n\n"
+        f"## {row.id}\n\n```text\n{text}\n```\n\n{_escaped(_capitals(row, row.cause))}.\n\n"
         f"What to do: {advice}.\n\n{_places(row)}.{_releases(row)}"
         f" [Source]({row.source}).\n"
     )
@@ -141,7 +165,7 @@ def _places(row) -> str:
     codes = {code for place in row.places for code in FINDINGS.get(place, OF_PODS)}
     if row.id in load().OF_WORKLOADS:
         codes -= OF_PROGRAMS
-    found = ", ".join(f"[{code}](faults/{code}.md)" for code in sorted(codes))
+    found = ", ".join(f"[{code}](../faults/{code}.md)" for code in sorted(codes))
     told = f"Said by {', '.join(sorted(row.places))}"
     return f"{told}; quoted by {found}" if found else told
 

@@ -119,6 +119,14 @@ kubemend.remediation
    docs/faults/*
 
 .. toctree::
+   :caption: Known messages
+   :maxdepth: 1
+   :hidden:
+   :glob:
+
+   docs/known-messages/*
+
+.. toctree::
    :hidden:
    :glob:
 

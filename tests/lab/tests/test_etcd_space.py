@@ -25,6 +25,9 @@ MIB = 1024**2
 SMALL = MIB
 FLAG = "--quota-backend-bytes"
 STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
+# The kubelet of 1.18 starts an etcd with an alarm again and again, so that an API server may not
+# list the nodes just then; a step needs this consent without such a list.
+ALLOWED = (*CONSENT, "-e", "kubemend_allow=api_down")
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -88,7 +91,7 @@ def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
     peers = "--peer-urls=https://10.9.9.9:2380"
     cluster.etcdctl("member", "add", "ghost", "--learner", peers, node="m1")
     try:
-        _done, report = play(*CONSENT, name=PLAYBOOK)
+        _done, report = play(*ALLOWED, name=PLAYBOOK)
         assert steps_of(report) == [(kind, False) for kind in STEPS], report["plan"]
         assert "is a learner" in report["plan"][0]["blocked_by"], report["plan"]
     finally:
@@ -96,13 +99,13 @@ def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
         (added,) = [line.partition(",")[0] for line in listed if "10.9.9.9" in line]
         cluster.etcdctl("member", "remove", added, node="m1")
 
-    _done, report = play("--check", "--diff", *CONSENT, name=PLAYBOOK)
+    _done, report = play("--check", "--diff", *ALLOWED, name=PLAYBOOK)
     assert steps_of(report) == [(kind, True) for kind in STEPS], report["plan"]
     assert "NOSPACE" in alarms(cluster, "m1")
     assert renewed(cluster) == before  # nothing was written meanwhile
 
     begun = time.monotonic()
-    done, report = play(*CONSENT, name=PLAYBOOK)
+    done, report = play(*ALLOWED, name=PLAYBOOK)
     print(f"repaired in {time.monotonic() - begun:.0f} s")
     print("\n".join(f"{step['id']}: {step['reason']}" for step in report["steps"]))
     assert ended(report) == ["done"] * len(report["plan"]), done.stdout[-6000:]
@@ -118,7 +121,7 @@ def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
     assert mode == "600"
     assert int(size) > 16 * MIB
 
-    done, report = play(*CONSENT, name=PLAYBOOK)
+    done, report = play(*ALLOWED, name=PLAYBOOK)
     assert (report["plan"], "KM140" in codes_of(report)) == ([], False), done.stdout[-4000:]
 
 
@@ -130,7 +133,7 @@ def test_the_alarm_of_one_member_whose_database_stays_full(cluster, play):
         120,
         "etcd to raise its alarm",
     )
-    done, report = play(*CONSENT, name=PLAYBOOK)
+    done, report = play(*ALLOWED, name=PLAYBOOK)
     kinds = ["etcd_snapshot", "etcd_compact", "etcd_defragment", "etcd_alarm"]
     assert steps_of(report) == [(kind, True) for kind in kinds], report["plan"]
     assert done.returncode == 2, done.stdout[-4000:]
@@ -149,7 +152,7 @@ def test_the_alarm_of_one_member_whose_database_stays_full(cluster, play):
         120,
         "the API servers to list the nodes",
     )
-    done, report = play(*CONSENT, name=PLAYBOOK)
+    done, report = play(*ALLOWED, name=PLAYBOOK)
     assert steps_of(report) == [("etcd_alarm", True)], [
         step["blocked_by"] for step in report["plan"]
     ]

@@ -613,34 +613,45 @@ def test_a_cause_names_the_releases_that_it_is_about(row: Row) -> None:
     assert {row.since, row.until} - {""} <= set(words)
 
 
-def test_the_page_has_each_row_once_and_leads_to_it_from_each_of_its_places() -> None:
-    text = page.page()
-    titles = re.findall(r"(?m)^#{2,3} (.+)$", text)
-    anchors = Counter(re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles)
-    assert [name for name, count in anchors.items() if count > 1] == []
-    lists = dict(re.findall(r"(?m)^- ([\w -]+): (.+)$", text))
+PAGES = page.pages()
+ENTRIES = {
+    part.partition("\n")[0]: (path, part)
+    for path, text in PAGES.items()
+    if path != page.PAGE
+    for part in text.split("\n## ")[1:]
+}
+
+
+def test_the_pages_have_each_row_once_and_lead_to_it_from_each_of_its_places() -> None:
+    titles = [title for text in PAGES.values() for title in re.findall(r"(?m)^## (.+)$", text)]
+    assert [name for name, count in Counter(titles).items() if count > 1] == []
+    lists = dict(re.findall(r"(?m)^- ([\w -]+): (.+)$", PAGES[page.PAGE]))
     for row in ROWS:
-        assert row.id in anchors
+        path, _part = ENTRIES[row.id]
         for place in row.places:
             name = "any program" if place == known_message.ANY else place
-            assert f"[{row.id}](#{row.id})" in lists[name].split(", ")
-    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
+            link = f"[{row.id}]({page.PARTS.name}/{path.name}#{row.id})"
+            assert link in lists[name].split(", ")
+
+
+def test_galaxy_takes_each_page() -> None:
+    """It refuses a page of more than 512 KiB in the folder docs itself."""
+    assert len(PAGES[page.PAGE].encode()) < 400 * 1024
 
 
 def test_the_page_names_no_finding_about_a_program_for_what_a_workload_brings_about() -> None:
-    for part in page.page().split("\n### ")[1:]:
-        name = part.partition("\n")[0]
+    for name, (_path, part) in ENTRIES.items():
         if name in known_message.OF_WORKLOADS:
-            assert "[KM610](faults/KM610.md)" in part
+            assert "[KM610](../faults/KM610.md)" in part
             assert not [code for code in page.OF_PROGRAMS if code in part]
 
 
 def test_the_page_gives_shared_advice_once() -> None:
-    text = page.page()
+    text = "\n".join(PAGES.values())
     for name, passage in known_message.shared().items():
         assert text.count(page._escaped(passage.advice[1:])) == 1
         users = [row for row in ROWS if f"[[{name}]]" in row.wording]
-        assert text.count(f"[{passage.title}](#{name})") == len(users)
+        assert text.count(f"[{passage.title}](../{page.PAGE.name}#{name})") == len(users)
     assert "[[" not in text.replace("\\[", "[")
 
 
