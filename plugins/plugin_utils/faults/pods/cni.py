@@ -260,8 +260,8 @@ def _came_first(
     proofs.append(EvidenceRef("file", host.host, path=folder, text=_lost(row)))
     return Detection(
         f"pods of the node have addresses of {of_other}, {_of_pods(row)} of them, which other nodes"
-        f" do not reach: the runtime took that file while {of_first} was not there, and does so whenever"
-        " that is missing",
+        f" do not reach: the runtime took that file while {of_first} was not there, and does so"
+        " whenever that is missing",
         tuple(proofs),
         f"mv {path} {path}.disabled on each node, and delete the pods of {host.node or host.host}"
         f" that have an address of {_ranges(cni, row)} (kubectl get pods -A -o wide); the package"
