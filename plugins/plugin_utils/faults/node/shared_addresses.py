@@ -35,20 +35,14 @@ def _shared(cluster: Cluster) -> Iterator[tuple[Host, frozenset[str]]]:
 
     The bridge of Docker has the same address on each node, which is alone in its network there.
     """
-    pairs_by_host = [(host, host.network.arp_addresses) for host in cluster.hosts]
-    counts = Counter(
-        address for _host, pairs in pairs_by_host for address in {row[1] for row in pairs}
-    )
-    for host, pairs in pairs_by_host:
+    counts: Counter[str] = Counter()
+    for host in cluster.hosts:
+        counts.update({address for _network, address in host.network.arp_addresses})
+    for host in cluster.hosts:
+        pairs = host.network.arp_addresses
         own_networks = {network for network, address in pairs if counts[address] == 1}
-        yield (
-            host,
-            frozenset(
-                address
-                for network, address in pairs
-                if network in own_networks and counts[address] > 1
-            ),
-        )
+        within = {address for network, address in pairs if network in own_networks}
+        yield host, frozenset(address for address in within if counts[address] > 1)
 
 
 def _hit(hosts: Sequence[Host], addresses: Sequence[str]) -> Detection:
