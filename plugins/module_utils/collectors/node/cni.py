@@ -259,12 +259,13 @@ def _reserved(network, folder, sandboxes, now):
         names = sorted(os.listdir(folder))
     except OSError:
         return None
+    none_yet = None if sandboxes is None else 0
     row = {
         "network": network,
         "folder": files.one_line(folder, 253),
         "addresses": 0,
-        "held": None if sandboxes is None else 0,
-        "leaked": None if sandboxes is None else 0,
+        "held": none_yet,
+        "leaked": none_yet,
         "empty": 0,
         "oldest": None,
         "names": [],
