@@ -37,7 +37,7 @@ class HostNetwork:
     cluster_dns: the name servers of the cluster's own that its kubelet gives to pods
     rp_filter_lines: path, line and text of what sets rp_filter at a boot
     tunnel_lines: the lines that load ipip at a boot, before a plugin makes its tunnel
-    arp_addresses: with ipvs, the addresses of its links' networks that it answers ARP for
+    arp_addresses: with ipvs, networks of its links and the addresses that it answers ARP for there
     """
 
     answer: Network = field(default_factory=Network)
@@ -46,7 +46,7 @@ class HostNetwork:
     problem: str = ""
     cluster_dns: tuple[str, ...] = ()
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
-    arp_addresses: frozenset[str] = frozenset()
+    arp_addresses: frozenset[tuple[str, str]] = frozenset()
     tunnel_lines: tuple[str, ...] = ()
 
     @property
@@ -103,15 +103,16 @@ def _tunnel_lines(boot: Boot) -> Iterator[str]:
             yield one_line(row.place, 300)
 
 
-def _answered(answer: Network, addresses: Sequence[str]) -> Iterator[str]:
-    """Yield the addresses for which the kernel answers ARP at a link of their own network."""
+def _answered(answer: Network, addresses: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield networks of links and the addresses for which the kernel answers ARP there."""
     if not any(row.name == IPVS for row in answer.interfaces):
         return
     networks = list(_open_networks(answer))
     for address in addresses:
         parsed = _address(address)
-        if parsed is not None and any(parsed in network for network in networks):
-            yield str(parsed)
+        for network in networks if parsed is not None else ():
+            if parsed in network:
+                yield str(network), str(parsed)
 
 
 def _open_networks(answer: Network) -> Iterator[ipaddress.IPv4Network]:

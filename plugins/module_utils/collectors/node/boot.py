@@ -20,7 +20,7 @@ from . import limits, swap
 
 KUBELET = "/var/lib/kubelet"
 FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
-FAPOLICYD = "/run/fapolicyd/fapolicyd.fifo"  # is there while it runs
+FAPOLICYD = "fapolicyd.service"
 WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing", "fstab")
 MAX_TEXT, MAX_FILES, MAX_MOUNTS, MAX_DEVICES = 65536, 100, 8 * 1024 * 1024, 100
 TAGS = {
@@ -59,7 +59,7 @@ def collect(context):
         "container": swap.container(),
         "devices": devices(files.whole("/etc/fstab", MAX_TEXT)),
         "firewall": boot_firewall.collect(),
-        "fapolicyd": os.path.exists(FAPOLICYD),
+        "fapolicyd": boot_firewall.active(FAPOLICYD),
         "denials": boot_firewall.denials() if modes["enforce"] == "1" else None,
     }
 

@@ -238,10 +238,10 @@ def programs(folders):
 
 
 def reservations(records, sandboxes, now, state=STATE):
-    """Return [{network, folder, addresses, leaked, empty, oldest, names, truncated}].
+    """Return [{network, folder, addresses, held, leaked, empty, oldest, names, truncated}].
 
-    leaked: reserved for a sandbox that the runtime does not have, None where its sandboxes are not
-    known.
+    held: reserved for a sandbox that the runtime has; leaked: for one that it does not have, and
+    not of late. Both are None where its sandboxes are not known.
     """
     rows, folders = [], set()
     for record in records:
@@ -259,11 +259,13 @@ def _reserved(network, folder, sandboxes, now):
         names = sorted(os.listdir(folder))
     except OSError:
         return None
+    none_yet = None if sandboxes is None else 0
     row = {
         "network": network,
         "folder": files.one_line(folder, 253),
         "addresses": 0,
-        "leaked": None if sandboxes is None else 0,
+        "held": none_yet,
+        "leaked": none_yet,
         "empty": 0,
         "oldest": None,
         "names": [],
@@ -284,6 +286,8 @@ def _count(row, path, ids, now):
     except OSError:
         return  # it was released meanwhile
     row["addresses"] += 1
+    if owner in ids:
+        row["held"] += 1
     if now - changed < YOUNG_SECONDS:
         return
     if not owner:

@@ -20,6 +20,8 @@ from ..base import Absent, Denied, Failed
 KMSG = "/dev/kmsg"
 CONTAINER = ("/run/systemd/container", "/run/.containerenv", "/.dockerenv")
 WINDOW = 3600  # seconds
+# Before auditd runs, the kernel's own queue of a boot is short.
+BOOTING, AUDIT = 300, "audit"
 RECORD_BYTES, MAX_RECORDS, MAX_ROWS, LONGEST = 8192, 50000, 40, 400
 # Programs without which a node has no pods. The kernel names 15 characters of a program.
 _OWN = rb"kubelet|crio|kube-(?:apiserver|scheduler|controller|proxy|router|vip)"
@@ -75,13 +77,12 @@ CLASSES = (
     (
         "client",
         rb"^libceph: .{0,120}(?:feature set mismatch|missing required protocol features"
-        rb"|authentication failed|no secret set|error -\d+ on auth|wrong peer)",
+        rb"|authentication failed|no secret set|error -\d+ on auth)",
     ),
     ("client", rb"^rbd: image .{1,200}unsupported features|^rbd: .{0,80}(?:block|black)listed"),
     ("client", rb"^ceph: .{0,80}(?:reconnect denied|(?:block|black)listed|denied access)"),
     ("client", rb"^CIFS:? .{0,80}(?:Send error in SessSetup|cifs_mount failed|STATUS_LOGON)"),
     ("storage", rb"^ceph: .{0,60}(?:session lost|hung)|^libceph: .{0,80}(?:connect error|closed)"),
-    ("storage", rb"^libceph: .{0,80}feature set mismatch"),
     (
         "processes",
         rb"^cgroup: fork rejected by pids controller in /(?:system\.slice|kubepods[^/]*$)",
@@ -110,7 +111,7 @@ CLASSES = (
         rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,60}not supported as upper"
         rb"|upper fs needs to support d_type)",
     ),
-    ("audit", rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
+    (AUDIT, rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
 )
 _ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES))
 _COMPILED = [(name, re.compile(pattern)) for name, pattern in CLASSES]
@@ -188,7 +189,7 @@ def read(records, booted, since):
         if oldest is None:
             oldest = moment
         if moment >= since and _ANY.search(text):
-            _add(rows, moment, text)
+            _add(rows, moment, text, moment - booted < BOOTING)
     newest = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))
     return newest, oldest, count >= MAX_RECORDS
 
@@ -202,8 +203,10 @@ def _record(raw, booted):
     return booted + int(fields[2]) / 1e6, text.partition(b"\n")[0]
 
 
-def _add(rows, moment, text):
+def _add(rows, moment, text, is_booting):
     kind = next((name for name, pattern in _COMPILED if pattern.search(text)), None)
+    if is_booting and kind == AUDIT:
+        return
     key = (kind, _VARIES.sub(b"#", text[:LONGEST]))
     row = rows.setdefault(key, {"kind": kind, "count": 0, "first": round(moment, 3)})
     row["count"] += 1

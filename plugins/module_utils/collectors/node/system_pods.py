@@ -150,12 +150,21 @@ def _logs(root):
 
 
 def _own_folders(root):
-    """Yield (folder, containers) of the pods whose logs are read."""
-    for name in files.names(root)[:MAX_LISTED]:
+    """Yield (folder, containers) of the pods whose logs are read, first of those that names tell.
+
+    A node may have more folders than are looked into, which its users' pods left.
+    """
+    for name in sorted(files.names(root), key=_is_told_by_containers)[:MAX_LISTED]:
         namespace, pod, _dummy = _names(name)
         containers = files.names(os.path.join(root, name)) if pod else []
         if pod and _is_read(namespace, pod, containers):
             yield name, containers
+
+
+def _is_told_by_containers(folder):
+    """Return whether only its containers tell what a pod is."""
+    namespace, pod, _dummy = _names(folder)
+    return not _is_read(namespace, pod, ())
 
 
 def _is_read(namespace, pod, containers):

@@ -24,13 +24,25 @@ SHOWN = 3
 
 def hits(cluster: Cluster) -> Iterator[Detection]:
     """Report addresses of the nodes' network that several nodes have and answer for."""
-    counts = Counter(address for host in cluster.hosts for address in host.network.arp_addresses)
-    shared = sorted(address for address, count in counts.items() if count > 1)
-    concerned = [
-        host for host in cluster.hosts if not host.network.arp_addresses.isdisjoint(shared)
-    ]
-    if concerned:
-        yield _hit(concerned, shared)
+    shared_by_host = [(host, addresses) for host, addresses in _shared(cluster) if addresses]
+    if shared_by_host:
+        addresses = frozenset[str]().union(*(addresses for _host, addresses in shared_by_host))
+        yield _hit([host for host, _addresses in shared_by_host], sorted(addresses))
+
+
+def _shared(cluster: Cluster) -> Iterator[tuple[Host, frozenset[str]]]:
+    """Yield each host with the addresses that others have too, of networks that it is in itself.
+
+    The bridge of Docker has the same address on each node, which is alone in its network there.
+    """
+    counts: Counter[str] = Counter()
+    for host in cluster.hosts:
+        counts.update({address for _network, address in host.network.arp_addresses})
+    for host in cluster.hosts:
+        pairs = host.network.arp_addresses
+        own_networks = {network for network, address in pairs if counts[address] == 1}
+        within = {address for network, address in pairs if network in own_networks}
+        yield host, frozenset(address for address in within if counts[address] > 1)
 
 
 def _hit(hosts: Sequence[Host], addresses: Sequence[str]) -> Detection:

@@ -234,9 +234,16 @@ def _taken(cni: Cni, file: CniFile) -> Reservations | None:
     if not _stranger(file):
         return None
     row = next((row for row in cni.reservations if row.network == file.network), None)
-    if row is None or (row.leaked is None and not _stranger(file, OF_RUNTIMES)):
+    if row is None or (row.held is None and not _stranger(file, OF_RUNTIMES)):
         return None
-    return row if row.addresses > (row.leaked or 0) + row.empty else None
+    return row if _of_pods(row) > 0 else None
+
+
+def _of_pods(row: Reservations) -> int:
+    """Return how many reservations are of pods; a container of another program is none of them."""
+    if row.held is not None:
+        return row.held
+    return row.addresses - (row.leaked or 0) - row.empty
 
 
 def _came_first(
@@ -244,7 +251,6 @@ def _came_first(
 ) -> Detection:
     """Return that pods started with a file that was the only one before the network plugin's."""
     first, file = pair
-    used = row.addresses - (row.leaked or 0) - row.empty
     folder, path = one_line(row.folder, 200), f"{cni.folder}/{file.name}"
     of_first, of_other = f"{first.name}{_writer(first)}", f"{file.name}{_writer(file)}"
     proofs = [
@@ -253,9 +259,9 @@ def _came_first(
     ]
     proofs.append(EvidenceRef("file", host.host, path=folder, text=_lost(row)))
     return Detection(
-        f"pods of the node have addresses of {of_other}, {used} of them, which other nodes do not"
-        f" reach: the runtime took that file while {of_first} was not there, and does so whenever"
-        " that is missing",
+        f"pods of the node have addresses of {of_other}, {_of_pods(row)} of them, which other nodes"
+        f" do not reach: the runtime took that file while {of_first} was not there, and does so"
+        " whenever that is missing",
         tuple(proofs),
         f"mv {path} {path}.disabled on each node, and delete the pods of {host.node or host.host}"
         f" that have an address of {_ranges(cni, row)} (kubectl get pods -A -o wide); the package"

@@ -344,6 +344,8 @@ _DIALLED = re.compile(
     r"\bdial tcp[46]? (?P<w>(?!127\.|\[::1\])\S{3,255}:\d{1,5}): "
     r"(?P<x>i/o timeout|connect: [a-z ]{4,40}[a-z])"
 )
+# What a kubelet says of addresses of pods and of images, which do not keep it from its own work.
+_OF_PODS = re.compile(r"[Pp]robe|[Pp]ull|[Ii]mage|[Pp]ort ?forward|[Ll]ifecycle")
 _USER = "system:node:"
 # What a server of k3s or RKE2 answers to a token that is not its own.
 _REFUSED = re.compile(
@@ -477,7 +479,7 @@ def _unanswered(start: Start) -> Death | None:
     """Return which address did not answer, by the lines before one that tells only of a time."""
     for line in reversed(start.lines):
         dialled = _DIALLED.search(line.text)
-        if dialled is not None:
+        if dialled is not None and not _OF_PODS.search(line.raw):
             subject = _clean(f"{dialled.group('w')}: {dialled.group('x')}")
             return Death(NETWORK, subject, _clean(line.raw, 400), form=dialled.group("w"))
     return None

@@ -88,4 +88,4 @@ class Boot:
     devices: Mapping[str, bool | None] | None = None  # of fstab: whether each is there
     firewall: Mapping[str, Firewall] | None = None
     denials: Denials | None = None
-    fapolicyd: bool | None = None  # whether it runs; None: an older release collected
+    fapolicyd: bool | None = None  # whether it runs; None: not known

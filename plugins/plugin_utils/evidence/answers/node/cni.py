@@ -38,6 +38,7 @@ class Reservations:
     network: str = ""
     folder: str = ""
     addresses: int = 0
+    held: int | None = None  # for a sandbox that is there; None: the sandboxes are not known
     leaked: int | None = None  # None: the sandboxes are not known
     empty: int = 0
     oldest: float | None = None

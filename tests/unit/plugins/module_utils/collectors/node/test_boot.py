@@ -243,10 +243,18 @@ def test_a_machine_without_links_of_udev_says_nothing_of_tags(tmp_path):
     assert boot.devices("UUID=aa /srv ext4\n", str(tmp_path)) == {}
 
 
-@pytest.mark.parametrize("runs", [True, False])
-def test_whether_fapolicyd_runs(tmp_path, monkeypatch, runs):
-    fifo = tmp_path / "fapolicyd.fifo"
-    if runs:
-        fifo.write_text("", encoding="ascii")
-    monkeypatch.setattr(boot, "FAPOLICYD", str(fifo))
+@pytest.mark.parametrize(
+    ("folder", "unit", "runs"),
+    [
+        # the names in its own folder differ by its release, and not each user may see them
+        ("units", "fapolicyd.service", True),
+        ("units", "other.service", False),
+        ("none", "other.service", None),
+    ],
+)
+def test_whether_fapolicyd_runs(tmp_path, monkeypatch, folder, unit, runs):
+    (tmp_path / "units").mkdir()
+    (tmp_path / "units" / f"invocation:{unit}").symlink_to("x")
+    monkeypatch.setattr(boot.boot_firewall, "INVOCATIONS", str(tmp_path / folder))
+    monkeypatch.setattr(boot.boot_firewall, "GROUPS", ())
     assert boot.collect(base.Context({}, [], {}))["fapolicyd"] is runs

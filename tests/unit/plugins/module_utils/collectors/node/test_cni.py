@@ -104,10 +104,10 @@ def test_reservations_are_compared_with_the_sandboxes(folders):
     records = [{"network": "lab", "ipam": [{"type": "host-local", "data_dir": ""}] * 2}]
     state = str(folders / "networks")
     (row,) = cni.reservations(records, ["aa"], time.time(), state)
-    assert (row["addresses"], row["leaked"], row["empty"]) == (5, 1, 1)
+    assert (row["addresses"], row["held"], row["leaked"], row["empty"]) == (5, 1, 1, 1)
     assert row["names"] == ["10.244.1.3", "10.244.1.4"]
     (row,) = cni.reservations(records, None, time.time(), state)
-    assert (row["leaked"], row["empty"]) == (None, 1)
+    assert (row["held"], row["leaked"], row["empty"]) == (None, None, 1)
     records[0]["network"] = "other"
     assert cni.reservations(records, [], time.time(), state) == []
 

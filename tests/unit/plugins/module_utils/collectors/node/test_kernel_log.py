@@ -91,7 +91,7 @@ LINES = (
         "\\x0aNVRM: System Processor (GSP).",
     ),
     (
-        "storage",
+        "client",
         "libceph: mon2 10.205.92.13:6789 feature set mismatch, my 106b84a842a42 < server's"
         " 40106b84a842a42, missing 400000000000000",
     ),
@@ -137,6 +137,9 @@ QUIET = (
     "cni0: port 4(veth1) entered forwarding state",
     "EXT4-fs (sda1): mounted filesystem with ordered data mode",
     "libceph: mon0 (1)192.0.2.9:6789 session established",
+    # a server that started again: the client gets the new map by itself
+    "libceph: wrong peer, want (1)192.0.2.9:6801/17, got (1)192.0.2.9:6801/23",
+    "libceph: osd0 (1)192.0.2.9:6801 wrong peer at address",
     "rbd: rbd0: capacity 1073741824 features 0x1",
     "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03",
@@ -168,6 +171,13 @@ def test_lines_that_differ_in_numbers_are_one_row():
     text = "UDP: bad checksum. From 192.0.2.11:{} to 192.0.2.101:8472 ulen 82"
     rows, _oldest, _cut = read(*(record(text.format(n), ago=90 - n) for n in range(9)))
     assert [(row["count"], row["last"] - row["first"]) for row in rows] == [(9, 8.0)]
+
+
+@pytest.mark.parametrize(("age", "count"), [(299, 0), (301, 1)])
+def test_the_queue_of_audit_is_short_while_a_machine_boots(age, count):
+    records = iter([record("audit: backlog limit exceeded", ago=NOW - BOOTED - age)])
+    rows, _oldest, _cut = kernel_log.read(records, BOOTED, BOOTED)
+    assert len(rows) == count
 
 
 def test_what_is_older_than_an_hour_and_what_is_no_record():

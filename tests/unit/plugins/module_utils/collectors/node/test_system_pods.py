@@ -125,6 +125,16 @@ def test_no_more_pods_than_a_node_has_are_looked_at(collect, tmp_path, monkeypat
     assert collect()["pods"] == []
 
 
+def test_pods_that_their_names_tell_are_looked_at_before_those_of_users(
+    collect, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(system_pods, "MAX_LISTED", 1)
+    for index in range(50):
+        log(tmp_path, 4, (1, "x"), pod=f"a_app-{index}_{UID}")
+    log(tmp_path, 4, (1, "x"))
+    assert len(collect()["pods"]) == 1
+
+
 def test_a_log_that_cannot_be_read(collect, tmp_path):
     path = log(tmp_path, 6, (1, "x"))
     Path(path).unlink()

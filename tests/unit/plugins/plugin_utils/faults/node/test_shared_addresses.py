@@ -11,12 +11,17 @@ from tests.unit.support import network_evidence
 from tests.unit.support.network_evidence import interface
 
 
-def shares(world, *hosts, arp=0, addresses=("192.0.2.200",), dev="eth0", ipvs=True, to=""):
+def shares(
+    world, *hosts, arp=0, addresses=("192.0.2.200",), dev="eth0", ipvs=True, to="", other=None
+):
     """Let hosts have these addresses beside their own of 192.0.2.0/24, with ipvs."""
     for number, host in enumerate(hosts, 11):
         data = network_evidence.network(world, host)
         data["arp_ignore"] = {dev: arp}
         data["routes"].append({"to": to or "192.0.2.0/24", "dev": "eth0"})
+        if other is not None:
+            data["routes"].append(other)
+            data["arp_ignore"][other["dev"]] = 0
         data["interfaces"].append(interface("kube-ipvs0" if ipvs else "eth1"))
         own = f"192.0.2.{number}"
         world.data(host, "system")["addresses"] = [own, "10.96.0.1", "x", *addresses]
@@ -48,6 +53,21 @@ def test_each_node_answers_for_an_address_of_a_service(world, hosts, more, is_pr
         assert "kube_proxy_strict_arp" in item.remedy
         assert (item.host, item.severity) == (None, "warning")
         assert len(item.evidence) == 2
+
+
+@pytest.mark.parametrize(
+    ("address", "network", "dev"),
+    [
+        # the bridge of Docker or libvirt
+        ("172.17.0.1", "172.17.0.0/16", "docker0"),
+        # the node's cache of DNS, with the route that old network scripts add
+        ("169.254.25.10", "169.254.0.0/16", "eth0"),
+    ],
+)
+def test_a_network_of_each_node_alone_is_not_shared(world, address, network, dev):
+    other = {"to": network, "dev": dev}
+    shares(world, "m1", "w1", addresses=(address,), other=other)
+    assert not world.judge(faults={"KM534"}).findings
 
 
 @pytest.mark.parametrize(("cloud", "severity"), [("external", "info"), ("", "warning")])

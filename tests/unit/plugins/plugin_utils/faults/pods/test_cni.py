@@ -107,9 +107,13 @@ def test_two_plugins(world, files, verdict, severity):
         (CRIO, {"addresses": 2}, "present"),
         (CRIO, {"addresses": 2, "leaked": None}, "present"),
         (CRIO, {"addresses": 2, "leaked": 1, "empty": 1}, "clear"),
+        (CRIO, {"addresses": 2, "held": 1, "leaked": 1}, "present"),
         (CRIO, {"addresses": 0, "leaked": None}, "clear"),
         (CRIO, None, "clear"),
-        (PODMAN, {"addresses": 2}, "present"),
+        (PODMAN, {"addresses": 2, "held": 2}, "present"),
+        # a container that has just been made is not of a pod, either
+        (PODMAN, {"addresses": 2, "held": 0}, "clear"),
+        (PODMAN, {"addresses": 2}, "clear"),
         # podman has containers of its own, which the runtime of pods does not know
         (PODMAN, {"addresses": 2, "leaked": 2}, "clear"),
         (PODMAN, {"addresses": 2, "leaked": None}, "clear"),

@@ -830,6 +830,14 @@ TOO_LONG = "starting: preparing server: joining etcd cluster: context deadline e
         ),
         (TOO_LONG, "dial tcp 127.0.0.1:6443: connect: connection refused", "unknown", ""),
         (TOO_LONG, "nothing of an address", "unknown", ""),
+        # a container and an image of pods, for which the program does not wait
+        (
+            TOO_LONG,
+            "Probe failed: dial tcp 10.42.0.7:80: connect: connection refused",
+            "unknown",
+            "",
+        ),
+        (TOO_LONG, "Failed to pull image: dial tcp 10.0.0.9:443: i/o timeout", "unknown", ""),
         ("starting: something else", "dial tcp 10.0.0.1:2379: i/o timeout", "unknown", ""),
     ],
 )
