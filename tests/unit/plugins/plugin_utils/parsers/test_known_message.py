@@ -533,6 +533,70 @@ HARMLESS = [
         "[WARNING] felix/table.go 924: Failed to program nftables, will retry error=error"
         " performing nft transaction: exit status 1",
     ),
+    (
+        "certificate-signed-with-old-hash",
+        "containerd",
+        'x509: certificate signed by unknown authority (possibly because of "x509: cannot verify'
+        ' signature: algorithm unimplemented" while trying to verify candidate authority'
+        ' certificate "Example CA")',
+    ),
+    (
+        "authority-of-the-same-name",
+        "kube-apiserver",
+        'conversion webhook for a.io/v1, Kind=B failed: Post "https://c.b.svc:443/c": '
+        "x509: certificate signed by unknown authority (possibly because of"
+        ' "crypto/rsa: verification error" while trying to verify candidate authority certificate'
+        ' "openshift-service-serving-signer@1700000000")',
+    ),
+    (
+        "authority-of-the-same-name",
+        "kube-apiserver",
+        "failing or missing response from https://10.96.0.9:443/apis/a.io/v1: Get: "
+        "x509: certificate signed by unknown authority (possibly because of"
+        ' "crypto/rsa: verification error" while trying to verify candidate authority certificate'
+        ' "openshift-service-serving-signer@1700000000")',
+    ),
+    (
+        "cilium-setting-refused",
+        "network",
+        'level=warning msg="Failed to sysctl -w" error="could not open the sysctl file'
+        ' /host/proc/sys/kernel/timer_migration" sysParamName=kernel.timer_migration',
+    ),
+    (
+        "iptables-extension-missing",
+        "dockerd",
+        "iptables v1.4.21: Couldn't load target `DOCKER':No such file or directory",
+    ),
+    (
+        "haproxy-configuration",
+        "haproxy",
+        "[WARNING] 028/000017 (1) : parsing [/etc/haproxy/haproxy.cfg:45] : 'option httplog' not"
+        " usable with frontend 'k8s' (needs 'mode http'). Falling back to 'option tcplog'.",
+    ),
+    (
+        "haproxy-configuration-cut",
+        "haproxy",
+        "[WARNING] 028/000017 (1) : parsing [/etc/haproxy/haproxy.cfg:45]: Missing LF on last"
+        " line, file might have been truncated at position 4. This will become a hard error in"
+        " HAProxy 2.3.",
+    ),
+    (
+        "haproxy-server-name",
+        "haproxy",
+        "[WARNING] (1) : [/etc/haproxy/haproxy.cfg:30] : 'server a/m1' : could not resolve address"
+        " 'm1.example.com', disabling server.",
+    ),
+    (
+        "removed-api-asked-for",
+        "cloud",
+        'no matches for kind "ServiceCIDR" in version "networking.k8s.io/v1beta1"',
+    ),
+    (
+        "removed-api-asked-for",
+        "cloud",
+        'no matches for kind "ValidatingAdmissionPolicyBinding" in version'
+        ' "admissionregistration.k8s.io/v1beta1"',
+    ),
 ]
 
 
