@@ -720,6 +720,45 @@ def test_a_manifest_that_is_moved_away_is_put_back(row: Row) -> None:
     assert "systemctl enable --now etcd" in row.advice[moved:]
 
 
+# What an advice says next to a command that can take something away.
+WARNINGS = [
+    ("DNSStubListener=no", "/run/systemd/resolve/resolv.conf"),
+    ("mkfs.xfs -n", "deletes all"),
+    ("LimitNOFILE=1048576", "live-restore"),
+    ("lower default_ulimits", "live-restore"),
+    ("backlog_wait_time", "loses records"),
+    ("libnvidia-container is older", "1.35"),
+    ("restart kube-apiserver of all", "one after the other"),
+    ("add {action} to a policy", "explicit deny"),
+    ("lvextend --poolmetadatasize", "lvconvert --repair"),
+    ("rm -rf /var/lib/containers/storage", "podman"),
+    ("fingerprint -in /etc/kubernetes/pki/ca.crt", "A registry"),
+]
+
+
+@pytest.mark.parametrize(("command", "warning"), WARNINGS)
+def test_an_advice_says_what_its_command_can_take_away(command: str, warning: str) -> None:
+    rows = [row for row in ROWS if command in f"{row.cause} {row.advice}"]
+    assert rows
+    assert [row.id for row in rows if warning not in row.advice] == []
+
+
+def test_a_node_that_is_to_register_again_is_drained_and_no_member_of_etcd() -> None:
+    """K3s and RKE2 remove the member of etcd of a Node that is deleted."""
+    advice = [row.advice for row in ROWS if "cloud" in row.places]
+    deleting = [text for text in advice if "kubectl delete node" in text]
+    assert deleting
+    for text in deleting:
+        assert "drain" in text.partition("kubectl delete node")[0]
+        assert "K3s or RKE2 with etcd" in text
+
+
+def test_a_damaged_member_of_k3s_is_not_made_a_cluster_of_its_own() -> None:
+    found = known_message.find(("k3s",), "walpb: crc mismatch")
+    assert found is not None
+    assert "K3s, RKE2 (only with server: in config.yaml)" in found.advice
+
+
 def test_shared_advice_is_whole_and_used_by_several() -> None:
     used = Counter(name for row in ROWS for name in re.findall(r"\[\[(.*?)\]\]", row.wording))
     assert set(used) == set(known_message.shared())
