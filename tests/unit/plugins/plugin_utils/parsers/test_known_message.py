@@ -699,6 +699,26 @@ def test_the_page_names_no_finding_about_a_program_for_what_a_workload_brings_ab
             assert not [code for code in page.OF_PROGRAMS if code in part]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ceph-pool-missing",
+        "cifs-share-missing",
+        "ebs-volume-gone",
+        "token-account-missing",
+        "volume-owner-slow",
+    ],
+)
+def test_no_node_corrects_a_volume_or_an_account_that_is_gone(name: str) -> None:
+    lines = [(place, text) for row, place, text in LINES if row == name]
+    assert lines
+    for place, text in lines:
+        found = known_message.find((place,), text)
+        assert found is not None
+        assert found.is_of_workload
+        assert known_message.first((place,), (text,), is_of_program=True) is None
+
+
 def test_the_page_gives_shared_advice_once() -> None:
     text = page.page()
     for name, passage in known_message.shared().items():
