@@ -597,6 +597,29 @@ HARMLESS = [
         'no matches for kind "ValidatingAdmissionPolicyBinding" in version'
         ' "admissionregistration.k8s.io/v1beta1"',
     ),
+    (
+        "storage-program-missing",
+        "event",
+        "Liveness probe failed: OCI runtime exec failed: exec failed: unable to start container"
+        ' process: exec: "findmnt": executable file not found in $PATH: unknown',
+    ),
+    (
+        "storage-program-missing",
+        "kubelet",
+        "OCI runtime create failed: container_linux.go:349: starting container process caused"
+        ' "exec: \\"rbd\\": executable file not found in $PATH": unknown',
+    ),
+    (
+        "conntrack-program-missing",
+        "kubelet",
+        "Error: OCI runtime create failed: runc create failed: unable to start container process:"
+        ' exec: "conntrack": executable file not found in $PATH: unknown',
+    ),
+    (
+        "definition-not-installed",
+        "speaker",
+        'no matches for kind "PodMetrics" in version "metrics.k8s.io/v1beta1"',
+    ),
 ]
 
 
