@@ -776,6 +776,12 @@ WARNINGS = [
     ("lvextend --poolmetadatasize", "lvconvert --repair"),
     ("rm -rf /var/lib/containers/storage", "podman"),
     ("fingerprint -in /etc/kubernetes/pki/ca.crt", "A registry"),
+    ("hop-limit 2", "which lets each pod there take the role of the node"),
+    ("apply the whole manifest", "kubectl diff -f first"),
+    ("conmon_cgroup =", "on a drained node"),
+    ("the same driver (KM524)", "drain the node"),
+    ("or hostUsers: true", "root of the node"),
+    ("CATTLE_CA_CHECKSUM", "settings.management.cattle.io cacerts"),
 ]
 
 
