@@ -40,6 +40,9 @@ RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
 # What a workload, a volume or an object of its own brings about, and no node corrects.
 OF_WORKLOADS = frozenset(
     (
+        "ceph-pool-missing",
+        "cifs-share-missing",
+        "ebs-volume-gone",
         "fs-group-refused",
         "image-in-frozen-registry",
         "image-of-bitnami-moved",
@@ -55,7 +58,9 @@ OF_WORKLOADS = frozenset(
         "sub-path-of-changed-object",
         "subpath-on-changed-file",
         "sysctl-of-pod-unknown",
+        "token-account-missing",
         "user-of-image-unknown",
+        "volume-owner-slow",
     )
 )
 # Programs that log what others within them say.

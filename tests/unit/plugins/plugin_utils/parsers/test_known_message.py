@@ -533,6 +533,93 @@ HARMLESS = [
         "[WARNING] felix/table.go 924: Failed to program nftables, will retry error=error"
         " performing nft transaction: exit status 1",
     ),
+    (
+        "certificate-signed-with-old-hash",
+        "containerd",
+        'x509: certificate signed by unknown authority (possibly because of "x509: cannot verify'
+        ' signature: algorithm unimplemented" while trying to verify candidate authority'
+        ' certificate "Example CA")',
+    ),
+    (
+        "authority-of-the-same-name",
+        "kube-apiserver",
+        'conversion webhook for a.io/v1, Kind=B failed: Post "https://c.b.svc:443/c": '
+        "x509: certificate signed by unknown authority (possibly because of"
+        ' "crypto/rsa: verification error" while trying to verify candidate authority certificate'
+        ' "openshift-service-serving-signer@1700000000")',
+    ),
+    (
+        "authority-of-the-same-name",
+        "kube-apiserver",
+        "failing or missing response from https://10.96.0.9:443/apis/a.io/v1: Get: "
+        "x509: certificate signed by unknown authority (possibly because of"
+        ' "crypto/rsa: verification error" while trying to verify candidate authority certificate'
+        ' "openshift-service-serving-signer@1700000000")',
+    ),
+    (
+        "cilium-setting-refused",
+        "network",
+        'level=warning msg="Failed to sysctl -w" error="could not open the sysctl file'
+        ' /host/proc/sys/kernel/timer_migration" sysParamName=kernel.timer_migration',
+    ),
+    (
+        "iptables-extension-missing",
+        "dockerd",
+        "iptables v1.4.21: Couldn't load target `DOCKER':No such file or directory",
+    ),
+    (
+        "haproxy-configuration",
+        "haproxy",
+        "[WARNING] 028/000017 (1) : parsing [/etc/haproxy/haproxy.cfg:45] : 'option httplog' not"
+        " usable with frontend 'k8s' (needs 'mode http'). Falling back to 'option tcplog'.",
+    ),
+    (
+        "haproxy-configuration-cut",
+        "haproxy",
+        "[WARNING] 028/000017 (1) : parsing [/etc/haproxy/haproxy.cfg:45]: Missing LF on last"
+        " line, file might have been truncated at position 4. This will become a hard error in"
+        " HAProxy 2.3.",
+    ),
+    (
+        "haproxy-server-name",
+        "haproxy",
+        "[WARNING] (1) : [/etc/haproxy/haproxy.cfg:30] : 'server a/m1' : could not resolve address"
+        " 'm1.example.com', disabling server.",
+    ),
+    (
+        "removed-api-asked-for",
+        "cloud",
+        'no matches for kind "ServiceCIDR" in version "networking.k8s.io/v1beta1"',
+    ),
+    (
+        "removed-api-asked-for",
+        "cloud",
+        'no matches for kind "ValidatingAdmissionPolicyBinding" in version'
+        ' "admissionregistration.k8s.io/v1beta1"',
+    ),
+    (
+        "storage-program-missing",
+        "event",
+        "Liveness probe failed: OCI runtime exec failed: exec failed: unable to start container"
+        ' process: exec: "findmnt": executable file not found in $PATH: unknown',
+    ),
+    (
+        "storage-program-missing",
+        "kubelet",
+        "OCI runtime create failed: container_linux.go:349: starting container process caused"
+        ' "exec: \\"rbd\\": executable file not found in $PATH": unknown',
+    ),
+    (
+        "conntrack-program-missing",
+        "kubelet",
+        "Error: OCI runtime create failed: runc create failed: unable to start container process:"
+        ' exec: "conntrack": executable file not found in $PATH: unknown',
+    ),
+    (
+        "definition-not-installed",
+        "speaker",
+        'no matches for kind "PodMetrics" in version "metrics.k8s.io/v1beta1"',
+    ),
 ]
 
 
@@ -646,6 +733,26 @@ def test_the_page_names_no_finding_about_a_program_for_what_a_workload_brings_ab
             assert not [code for code in page.OF_PROGRAMS if code in part]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ceph-pool-missing",
+        "cifs-share-missing",
+        "ebs-volume-gone",
+        "token-account-missing",
+        "volume-owner-slow",
+    ],
+)
+def test_no_node_corrects_a_volume_or_an_account_that_is_gone(name: str) -> None:
+    lines = [(place, text) for row, place, text in LINES if row == name]
+    assert lines
+    for place, text in lines:
+        found = known_message.find((place,), text)
+        assert found is not None
+        assert found.is_of_workload
+        assert known_message.first((place,), (text,), is_of_program=True) is None
+
+
 def test_the_page_gives_shared_advice_once() -> None:
     text = "\n".join(PAGES.values())
     for name, passage in known_message.shared().items():
@@ -665,6 +772,51 @@ def test_a_manifest_that_is_moved_away_is_put_back(row: Row) -> None:
     back = row.advice.index("put its manifest back", moved)
     assert row.advice[back:].startswith("put its manifest back, and that of kube-apiserver once")
     assert "systemctl enable --now etcd" in row.advice[moved:]
+
+
+# What an advice says next to a command that can take something away.
+WARNINGS = [
+    ("DNSStubListener=no", "/run/systemd/resolve/resolv.conf"),
+    ("mkfs.xfs -n", "deletes all"),
+    ("LimitNOFILE=1048576", "live-restore"),
+    ("lower default_ulimits", "live-restore"),
+    ("backlog_wait_time", "loses records"),
+    ("libnvidia-container is older", "1.35"),
+    ("restart kube-apiserver of all", "one after the other"),
+    ("add {action} to a policy", "explicit deny"),
+    ("lvextend --poolmetadatasize", "lvconvert --repair"),
+    ("rm -rf /var/lib/containers/storage", "podman"),
+    ("fingerprint -in /etc/kubernetes/pki/ca.crt", "A registry"),
+    ("hop-limit 2", "which lets each pod there take the role of the node"),
+    ("apply the whole manifest", "kubectl diff -f first"),
+    ("conmon_cgroup =", "on a drained node"),
+    ("the same driver (KM524)", "drain the node"),
+    ("or hostUsers: true", "root of the node"),
+    ("CATTLE_CA_CHECKSUM", "settings.management.cattle.io cacerts"),
+]
+
+
+@pytest.mark.parametrize(("command", "warning"), WARNINGS)
+def test_an_advice_says_what_its_command_can_take_away(command: str, warning: str) -> None:
+    rows = [row for row in ROWS if command in f"{row.cause} {row.advice}"]
+    assert rows
+    assert [row.id for row in rows if warning not in row.advice] == []
+
+
+def test_a_node_that_is_to_register_again_is_drained_and_no_member_of_etcd() -> None:
+    """K3s and RKE2 remove the member of etcd of a Node that is deleted."""
+    advice = [row.advice for row in ROWS if "cloud" in row.places]
+    deleting = [text for text in advice if "kubectl delete node" in text]
+    assert deleting
+    for text in deleting:
+        assert "drain" in text.partition("kubectl delete node")[0]
+        assert "K3s or RKE2 with etcd" in text
+
+
+def test_a_damaged_member_of_k3s_is_not_made_a_cluster_of_its_own() -> None:
+    found = known_message.find(("k3s",), "walpb: crc mismatch")
+    assert found is not None
+    assert "K3s, RKE2 (only with server: in config.yaml)" in found.advice
 
 
 def test_shared_advice_is_whole_and_used_by_several() -> None:
