@@ -7,7 +7,7 @@ The rest of such a file stays. Each step has a function that returns the wanted 
 from its present bytes (None where there is no file).
 """
 
-from ..state import storage
+from ..state import step_record, storage
 from ..state.storage import ChangeError
 from ..system import files
 from . import file_change
@@ -60,3 +60,15 @@ def put_back(path, former, step, reverts=None):
         file_change.move_out(path, storage.digest(now), again)
     else:
         file_change.replace(path, storage.digest(now), former, again)
+
+
+def rolled_back(path, former, step, reason, reverts=None):
+    """Restore the file after a failure; return (state of the record, reason)."""
+    try:
+        put_back(path, former, step, reverts)
+    except (ChangeError, OSError) as error:
+        return (
+            step_record.FAILED,
+            f"{reason}; and {path} was not put back: {files.one_line(error)}",
+        )
+    return step_record.ROLLED_BACK, f"{reason}; {path} is as it was"

@@ -176,7 +176,8 @@ _TEXTS = (
         "with Calico's eBPF, which takes the place of kube-proxy, take kube-proxy away (kubectl -n"
         " kube-system patch daemonset kube-proxy -p"
         ' \'{"spec":{"template":{"spec":{"nodeSelector":{"none":"true"}}}}}\'), and remove what it'
-        " left on each node (ip link delete kube-ipvs0; ipvsadm --clear); without eBPF see why"
+        " left on each node (ip link delete kube-ipvs0; ipvsadm --clear, which also ends the"
+        " virtual servers of kube-vip or keepalived); without eBPF see why"
         " kube-proxy makes that interface again",
     ),
     _text(

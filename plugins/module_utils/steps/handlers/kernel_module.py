@@ -11,7 +11,6 @@ from ...collectors.node import boot
 from ...shared.errors import PreconditionFailed
 from ...shared.step_kinds import KERNEL_MODULE, kind_of
 from ...state import step_record, storage
-from ...state.storage import ChangeError
 from ...system import command, files
 from .. import managed_file
 from ..base import StepHandler
@@ -66,7 +65,7 @@ class LoadKernelModule(StepHandler):
 
     def roll_back(self, step, record, applied, reason):
         """Restore the file: a module that cannot be loaded would only fail the next boot."""
-        state, reason = _restored(step.context, record["path"], applied, reason)
+        state, reason = managed_file.rolled_back(record["path"], applied, step.context, reason)
         return state, reason, None
 
     def load(self, name, host):
@@ -102,7 +101,8 @@ class LoadKernelModule(StepHandler):
                 "{}; {} names it, and what it held before is not known: take that line away, or"
                 " make the module loadable".format(reason, record["path"]),
             )
-        return _restored(context, record["path"], former, reason, _entry_of(record))
+        entry = _entry_of(record)
+        return managed_file.rolled_back(record["path"], former, context, reason, entry)
 
 
 def digest_of_file(path):
@@ -144,15 +144,3 @@ def merged(present, name):
     if data and not data.endswith(b"\n"):
         data += b"\n"
     return data + name.encode() + b"\n"
-
-
-def _restored(context, path, former, reason, reverts=None):
-    """Restore the file; return (state of the record, reason)."""
-    try:
-        managed_file.put_back(path, former, context, reverts)
-    except (ChangeError, OSError) as error:
-        return (
-            step_record.FAILED,
-            f"{reason}; and {path} was not put back: {files.one_line(error)}",
-        )
-    return step_record.ROLLED_BACK, f"{reason}; {path} is as it was"

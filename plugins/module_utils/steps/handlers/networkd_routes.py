@@ -72,7 +72,7 @@ class KeepForeignRoutes(StepHandler):
 
     def roll_back(self, step, record, applied, reason):
         """Restore the file: one without an effect would only mislead."""
-        state, reason = _restored(step.context, record["path"], applied, reason)
+        state, reason = managed_file.rolled_back(record["path"], applied, step.context, reason)
         return state, reason, None
 
     def recover(self, record, context=None, params=None):
@@ -87,7 +87,7 @@ class KeepForeignRoutes(StepHandler):
             return step_record.FAILED, f"{reason}; {path} was left"
         entry = record.get("entry")
         reverts = "{}/{}".format(record["run_id"], entry["entry"]) if entry else None
-        return _restored(context, path, _former(record), reason, reverts)
+        return managed_file.rolled_back(path, _former(record), context, reason, reverts)
 
 
 def content(keys):
@@ -110,13 +110,13 @@ def _require_known(keys, host):
     if version is None:
         raise PreconditionFailed(
             f"which systemd {host} has is not known, nor whether it knows {' and '.join(keys)}:"
-            " nothing was changed"
+            " nothing was changed; see what systemctl --version prints there"
         )
     unknown = [key for key in keys if key not in known_keys(version)]
     if unknown:
         raise PreconditionFailed(
             f"systemd {version} of {host} does not know {' and '.join(unknown)}: nothing was"
-            " changed"
+            " changed; upgrade systemd, or keep systemd-networkd from managing these interfaces"
         )
 
 
@@ -129,7 +129,8 @@ def _require_unset(keys, host):
         )
     if service["unread"]:
         raise PreconditionFailed(
-            "{} of {} cannot be read ({}): what systemd-networkd reads is not known".format(
+            "{} of {} cannot be read ({}): what systemd-networkd reads is not known, and nothing"
+            " was changed; make the file readable, or take it away".format(
                 service["unread"][0]["path"], host, service["unread"][0]["error"]
             )
         )
@@ -194,15 +195,3 @@ def _analyzed():
     except (command.CommandError, OSError):
         return None
     return network_services.rows_of(MAIN, text, KEYS)
-
-
-def _restored(context, path, former, reason, reverts=None):
-    """Restore the file; return (state of the record, reason)."""
-    try:
-        managed_file.put_back(path, former, context, reverts)
-    except (ChangeError, OSError) as error:
-        return (
-            step_record.FAILED,
-            f"{reason}; and {path} was not put back: {files.one_line(error)}",
-        )
-    return step_record.ROLLED_BACK, f"{reason}; {path} is as it was"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.changes import journal_entry
+from ansible_collections.kubemend.remediation.plugins.module_utils.state import step_record
 from ansible_collections.kubemend.remediation.plugins.module_utils.state.storage import ChangeError
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     managed_file,
@@ -76,3 +77,18 @@ def test_one_that_somebody_took_away_is_not_made_again(
     with pytest.raises(ChangeError, match="it was removed"):
         managed_file.put_back(str(path), b"theirs\n", step)
     assert not path.exists()
+
+
+def test_a_failed_step_restores_the_file_or_says_why_not(
+    tmp_path: Path, step: journal_entry.StepContext
+) -> None:
+    path = tmp_path / "ours"
+    path.write_bytes(b"ours\n")
+    state, reason = managed_file.rolled_back(str(path), b"theirs\n", step, "it had no effect")
+    assert (state, path.read_bytes()) == (step_record.ROLLED_BACK, b"theirs\n")
+    assert reason.startswith("it had no effect; ")
+    assert str(path) in reason
+    path.unlink()
+    state, reason = managed_file.rolled_back(str(path), b"theirs\n", step, "it had no effect")
+    assert (state, path.exists()) == (step_record.FAILED, False)
+    assert "removed" in reason
