@@ -52,6 +52,7 @@ OF_WORKLOADS = frozenset(
         "layer-missing-in-registry",
         "memory-limit-below-use",
         "mount-point-in-read-only-volume",
+        "network-attachment-missing",
         "not-a-directory-mount",
         "nvidia-libraries-in-image",
         "sriov-without-device",
