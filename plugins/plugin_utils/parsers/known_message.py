@@ -44,6 +44,7 @@ OF_WORKLOADS = frozenset(
         "cifs-share-missing",
         "ebs-volume-gone",
         "fs-group-refused",
+        "image-has-too-many-layers",
         "image-in-frozen-registry",
         "image-of-bitnami-moved",
         "image-of-kubebuilder-gone",
