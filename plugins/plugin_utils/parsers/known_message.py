@@ -63,6 +63,7 @@ OF_WORKLOADS = frozenset(
         "token-account-missing",
         "user-of-image-unknown",
         "volume-owner-slow",
+        "xfs-for-a-small-volume",
     )
 )
 # Programs that log what others within them say.
