@@ -44,6 +44,7 @@ OF_WORKLOADS = frozenset(
         "cifs-share-missing",
         "ebs-volume-gone",
         "fs-group-refused",
+        "image-has-too-many-layers",
         "image-in-frozen-registry",
         "image-of-bitnami-moved",
         "image-of-kubebuilder-gone",
@@ -52,6 +53,7 @@ OF_WORKLOADS = frozenset(
         "layer-missing-in-registry",
         "memory-limit-below-use",
         "mount-point-in-read-only-volume",
+        "network-attachment-missing",
         "not-a-directory-mount",
         "nvidia-libraries-in-image",
         "sriov-without-device",
@@ -61,6 +63,7 @@ OF_WORKLOADS = frozenset(
         "token-account-missing",
         "user-of-image-unknown",
         "volume-owner-slow",
+        "xfs-for-a-small-volume",
     )
 )
 # Programs that log what others within them say.
