@@ -135,7 +135,8 @@ def _sayings(cluster: Cluster) -> Iterator[_Saying]:
         "KM527",
         "KM533",
         "KM535",
-    ),
+    )
+    | causes("KM562", component="rules"),
     same_node=True,
 )
 def saying(cluster: Cluster) -> Iterator[CheckResult]:
