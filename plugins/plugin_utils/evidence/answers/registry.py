@@ -17,6 +17,7 @@ from .cluster import (
     kubelet_configs,
     locks,
     nodes,
+    object_events,
     pending,
     pinnable,
     pod,
@@ -127,6 +128,7 @@ CLUSTER: Mapping[str, type] = {
     "work": work.Work,
     "webhooks": webhooks.Webhooks,
     "api_services": api_services.ApiServices,
+    "object_events": object_events.ObjectEvents,
     "unmade": unmade.Unmade,
     "disruption_budgets": disruption_budgets.DisruptionBudgets,
 }

@@ -409,6 +409,7 @@ class World:
             "pinnable": {"items": []},
             "webhooks": {"listed": 0, "items": []},
             "api_services": {"listed": 0, "items": []},
+            "object_events": {"items": []},
             "disruption_budgets": {"listed": 0, "items": []},
         }
         return {

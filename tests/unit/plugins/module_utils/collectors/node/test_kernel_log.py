@@ -97,9 +97,9 @@ LINES = (
     ),
     (
         "pod-processes",
-        "cgroup: fork rejected by pids controller in /kubepods.slice/kubepods-pod1.slice/cri-1.scope",
+        "cgroup: fork rejected by pids controller in /kubepods.slice/kubepods-pod1.slice/cri-1",
     ),
-    ("pod-processes", "cgroup: fork rejected by pids controller in /kubepods/besteffort/pod1/0d6c"),
+    ("pod-processes", "cgroup: fork rejected by pids controller in /kubepods/burstable/pod1/0d6"),
     (
         "pod-processes",
         "cgroup: fork rejected by pids controller in /system.slice/docker-1.scope/kubelet.slice/"
