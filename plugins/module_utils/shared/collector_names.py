@@ -206,8 +206,8 @@ CLUSTER = {
     "api_services": "API groups that another server than the API server serves, and which fail",
     "unmade": "pods that are not there: who was refused one, and nodes that a DaemonSet leaves out",
     "object_events": (
-        "events of the last hour about Nodes, Services, claims and volumes: of each cause the newest"
-        " one, with its count"
+        "events of the last hour about Nodes, Services, claims and volumes: of each cause the"
+        " newest one, with its count"
     ),
     "disruption_budgets": (
         "PodDisruptionBudgets that let no pod go, and pods that a drain would have to evict"
