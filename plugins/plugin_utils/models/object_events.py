@@ -155,7 +155,7 @@ _OF_NODES: Mapping[str, Meaning] = {
     "NodePasswordValidationFailed": Meaning(
         "kubelet",
         "the server of k3s or RKE2 refuses the node's password",
-        "where the machine was made anew under its name: kubectl -n kube-system delete secret"
+        "where the machine was installed again under its name: kubectl -n kube-system delete secret"
         " NODE.node-password.k3s, and restart the agent",
         2,
     ),
@@ -164,7 +164,7 @@ _ALLOCATION = Meaning(
     "addresses",
     "the address or the port of a Service is not as the API servers' allocator has it",
     "see the log of kube-apiserver (repair), and --service-cluster-ip-range and"
-    " --service-node-port-range, which each API server must have alike; make the Service anew where"
+    " --service-node-port-range, which each API server must have alike; delete and create the Service where"
     " it alone is named",
     3,
 )
