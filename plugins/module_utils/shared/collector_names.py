@@ -167,6 +167,10 @@ NODE = {
         " kernels and their modules, NVIDIA's driver and libraries, and which packages apt"
         " upgrades by itself"
     ),
+    "package_changes": (
+        "packages of the kubelet, its runtime, the kernel and the network that were installed,"
+        " upgraded or removed in the last week, by the logs of dpkg and dnf"
+    ),
     "journal": (
         "what earlier runs changed on this node, what they left unfinished, and who holds its lock"
     ),

@@ -164,8 +164,8 @@ _ALLOCATION = Meaning(
     "addresses",
     "the address or the port of a Service is not as the API servers' allocator has it",
     "see the log of kube-apiserver (repair), and --service-cluster-ip-range and"
-    " --service-node-port-range, which each API server must have alike; delete and create the Service where"
-    " it alone is named",
+    " --service-node-port-range, which each API server must have alike; delete and create the"
+    " Service where it alone is named",
     3,
 )
 _BALANCER = Meaning(

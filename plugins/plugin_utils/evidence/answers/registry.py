@@ -57,6 +57,7 @@ from .node import (
     manifests,
     network,
     next_start,
+    package_changes,
     pinning,
     pressure,
     repeated_errors,
@@ -108,6 +109,7 @@ NODE: Mapping[str, type] = {
     "kernel_log": kernel_log.KernelLog,
     "space": space.Spaces,
     "next_start": next_start.NextStart,
+    "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }
 CLUSTER: Mapping[str, type] = {
