@@ -61,6 +61,7 @@ options:
       - webhooks
       - api_services
       - unmade
+      - object_events
       - disruption_budgets
   deep:
     description:

@@ -167,6 +167,10 @@ NODE = {
         " kernels and their modules, NVIDIA's driver and libraries, and which packages apt"
         " upgrades by itself"
     ),
+    "package_changes": (
+        "packages of the kubelet, its runtime, the kernel and the network that were installed,"
+        " upgraded or removed in the last week, by the logs of dpkg and dnf"
+    ),
     "journal": (
         "what earlier runs changed on this node, what they left unfinished, and who holds its lock"
     ),
@@ -205,6 +209,10 @@ CLUSTER = {
     ),
     "api_services": "API groups that another server than the API server serves, and which fail",
     "unmade": "pods that are not there: who was refused one, and nodes that a DaemonSet leaves out",
+    "object_events": (
+        "events of the last hour about Nodes, Services, claims and volumes: of each cause the"
+        " newest one, with its count"
+    ),
     "disruption_budgets": (
         "PodDisruptionBudgets that let no pod go, and pods that a drain would have to evict"
     ),

@@ -33,6 +33,7 @@ ADD_ONS = (
     "trident",
     "vmware-system-csi",
 )
+MIG_MANAGER = "mig-manager"
 DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
 
 
@@ -49,3 +50,8 @@ def is_add_on(namespace, pod):
 def is_device_plugin(pod):
     """Return whether a pod of this name is a device plugin."""
     return any(word in pod for word in DEVICE_PLUGINS)
+
+
+def is_of_devices(pod):
+    """Return whether a pod of this name looks at a node's devices, and says once what it misses."""
+    return is_device_plugin(pod) or MIG_MANAGER in pod

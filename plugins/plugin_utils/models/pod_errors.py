@@ -86,7 +86,9 @@ def extract(document: Mapping[str, Any]) -> PodErrors:
     counted = (
         pod
         for pod in pods
-        if pod.known is not None or not own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
+        if pod.known is not None
+        or pod.told
+        or not own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
     )
     return PodErrors(True, tuple(counted), gaps, unread)
 

@@ -29,7 +29,8 @@ CONTROL_PLANE_ROLES = (
 )
 LABEL = re.compile(
     r"^(kubernetes\.io/hostname|node-role\.kubernetes\.io/.*|kubernetes\.io/role"
-    r"|(topology|failure-domain\.beta)\.kubernetes\.io/(zone|region))$"
+    r"|(topology|failure-domain\.beta)\.kubernetes\.io/(zone|region)"
+    r"|nvidia\.com/mig\.config\.state)$"
 )
 
 

@@ -22,6 +22,7 @@ from . import (
     jobs,
     locks,
     nodes,
+    object_events,
     pending,
     pinnable,
     pod,
@@ -230,6 +231,10 @@ class Reader:
     def api_services(self):
         """Read the API groups that other servers serve, and which of them fail."""
         return api_services.collect(self.api)
+
+    def object_events(self):
+        """Read the events about Nodes, Services and volumes, until the time limit."""
+        return object_events.collect(self.api, _is_timeout)
 
     def disruption_budgets(self):
         """Read the PodDisruptionBudgets that let no pod go, and which pods they keep."""

@@ -18,7 +18,8 @@ DRIVERS = {SYSTEMD: "systemd", CGROUPFS: "cgroupfs"}
 VERBOSE = b"\x08\x01"
 RUNC = "io.containerd.runc.v2"
 RUNC_TYPES = ("io.containerd.runc.", "io.containerd.runtime.v1.linux")
-CRIO_NETWORK = ("crio", "network")
+CRIO_NETWORK, CRIO_RUNTIME = ("crio", "network"), ("crio", "runtime")
+PIDS_LIMIT = "pids_limit"
 # The keys of containerd's configuration whose lines are shown.
 KEYS = (
     "SystemdCgroup",
@@ -185,17 +186,21 @@ def effective(text):
         "bin_dirs": _words(cni.get("binDirs")) or _words([cni.get("binDir")]),
         "max_conf_num": cni.get("maxConfNum") if isinstance(cni.get("maxConfNum"), int) else None,
         "default_network": "",
+        PIDS_LIMIT: None,
+        "pids_limit_path": "",
     }
 
 
 def of_crio(folder="/etc/crio"):
-    """Return the same of CRI-O: what its files say of networks; crio.conf.d comes last."""
-    values = {}
+    """Return the same of CRI-O: what its files say of networks and limits; crio.conf.d is last."""
+    values, limit, limited_by = {}, None, ""
     for path in [folder + "/crio.conf", *_matches(folder + "/crio.conf.d/*")]:
         text = files.text(path, MAX_CONFIG) or ""
-        for _line, table, key, value in toml_lines.rows(text):
+        for line, table, key, value in toml_lines.rows(text):
             if table == CRIO_NETWORK:
                 values[key] = _words(toml_lines.texts(value))
+            elif table == CRIO_RUNTIME and key == PIDS_LIMIT:
+                limit, limited_by = _number(value), f"{path}:{line}"
     return {
         "default_runtime": "",
         "systemd_cgroup": None,
@@ -206,7 +211,16 @@ def of_crio(folder="/etc/crio"):
         "bin_dirs": values.get("plugin_dirs", []),
         "max_conf_num": None,
         "default_network": "".join(values.get("cni_default_network", [])[:1]),
+        PIDS_LIMIT: limit,
+        "pids_limit_path": limited_by,
     }
+
+
+def _number(text):
+    """Return an integer of TOML, None for what is none."""
+    digits = text.replace("_", "").lstrip("+")
+    is_number = digits.lstrip("-").isdigit() and len(digits) < 12
+    return int(digits) if is_number else None
 
 
 def _systemd(config, default):

@@ -31,6 +31,8 @@ _ANYWHERE = (
     rb"|rke2[\w-]{0,12}"
 )
 PROGRAMS = rb"(?:" + _OWN + rb"|" + _ANYWHERE + rb")"
+# What writes the rules of packets, on the host and in the images of kube-proxy and of networks.
+_OF_RULES = rb"(?:ip6?|x|eb|arp)tables[\w-]{0,12}|nft|ipset|conntrack"
 # A denial under a profile of these is what the profile is for: a pod was kept from something.
 _CONTAINERS = rb'profile="(?:cri-containerd|docker-default|containers-default|crio-default)'
 # Each class has what only a kernel writes that it is about; drivers' words are those of their
@@ -83,6 +85,11 @@ CLASSES = (
     ("client", rb"^ceph: .{0,80}(?:reconnect denied|(?:block|black)listed|denied access)"),
     ("client", rb"^CIFS:? .{0,80}(?:Send error in SessSetup|cifs_mount failed|STATUS_LOGON)"),
     ("storage", rb"^ceph: .{0,60}(?:session lost|hung)|^libceph: .{0,80}(?:connect error|closed)"),
+    # A pod cannot set a limit of processes: it has that of its kubelet or of its runtime.
+    (
+        "pod-processes",
+        rb"^cgroup: fork rejected by pids controller in /[^\n]{0,200}?kubepods[^/\n]{0,60}/",
+    ),
     (
         "processes",
         rb"^cgroup: fork rejected by pids controller in /(?:system\.slice|kubepods[^/]*$)",
@@ -100,6 +107,7 @@ CLASSES = (
     ("memory", rb"page allocation failure: order:|^SLUB: Unable to allocate memory"),
     ("memory", rb"^TCP: (?:out of memory|too many orphaned sockets)"),
     ("crash", rb"^" + PROGRAMS + rb"\[\d+\]: segfault at |^traps: " + PROGRAMS + rb"\[\d+\]"),
+    ("rules", rb"^(?:traps: )?(?:" + _OF_RULES + rb")\[\d+\](?:: segfault at | .{0,20}trap )"),
     (
         "filter",
         rb"^x_tables: .{1,40} (?:match|target): |^xt_[A-Za-z_]{1,30}: .{0,80}(?:invalid|fail)",

@@ -112,8 +112,9 @@ def _says(row):
     return row["told"] or row["error"] or row["entries"]
 
 
-# A plugin looks for its devices at its start, and says then what it misses.
-is_plugin = system_namespaces.is_device_plugin
+# A plugin looks for its devices at its start, and says then what it misses. NVIDIA's MIG manager
+# does when a label tells it to.
+is_plugin = system_namespaces.is_of_devices
 
 
 def _running(now, _written, number, namespace, pod, folder):

@@ -17,6 +17,7 @@ from .cluster import (
     kubelet_configs,
     locks,
     nodes,
+    object_events,
     pending,
     pinnable,
     pod,
@@ -56,6 +57,7 @@ from .node import (
     manifests,
     network,
     next_start,
+    package_changes,
     pinning,
     pressure,
     repeated_errors,
@@ -107,6 +109,7 @@ NODE: Mapping[str, type] = {
     "kernel_log": kernel_log.KernelLog,
     "space": space.Spaces,
     "next_start": next_start.NextStart,
+    "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }
 CLUSTER: Mapping[str, type] = {
@@ -127,6 +130,7 @@ CLUSTER: Mapping[str, type] = {
     "work": work.Work,
     "webhooks": webhooks.Webhooks,
     "api_services": api_services.ApiServices,
+    "object_events": object_events.ObjectEvents,
     "unmade": unmade.Unmade,
     "disruption_budgets": disruption_budgets.DisruptionBudgets,
 }

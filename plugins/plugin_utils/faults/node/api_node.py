@@ -28,8 +28,8 @@ from ..base import (
     without_kubernetes,
 )
 from ..control_plane import leader_lease
+from . import node_events, wording
 from . import taints as node_taints
-from . import wording
 
 MANAGER = "kube-controller-manager"
 ROLE = leader_lease.Role(
@@ -130,7 +130,7 @@ def _undone(
     "Node is down",
     severity="critical",
     applies="Nodes that the API lists",
-    cluster_needs=("nodes",),
+    cluster_needs=("nodes", "object_events"),
     current_only=True,
     explained_by=causes("KM115"),
 )
@@ -177,7 +177,8 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     if view.ready == "Unknown":
         state = "its kubelet posts nothing"
     return Detection(
-        f"{view.name} is down{since}: {state}, and its host does not answer",
+        f"{view.name} is down{since}: {state}, and its host does not answer"
+        f"{node_events.before_silence(cluster, view.name)}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),
             EvidenceRef("log", host.host, text=one_line(host.reason, 200) or host.status),

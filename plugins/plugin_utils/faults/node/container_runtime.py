@@ -21,6 +21,7 @@ from ...evidence.answers.node.pinning import Pinning
 from ...evidence.answers.node.runtime import RuntimeUnit
 from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
+from ...models import package_changes
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import exit_cause
@@ -72,7 +73,7 @@ ENDS = "dockerd without live-restore, its default, ends containers that still ru
     severity="critical",
     applies="nodes whose container runtime has a unit of systemd",
     risk=2,
-    needs=("system", "kubelet", "pinning", "runtime", "unit_start"),
+    needs=("system", "kubelet", "pinning", "runtime", "unit_start", "package_changes"),
     explained_by=causes("KM536"),
 )
 def not_working(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -250,10 +251,17 @@ class Runtime:
                 *self._words(),
             )
         )
+        changes = package_changes.of_unit(
+            self.document,
+            unit.name,
+            package_changes.RUNTIMES,
+            is_stopped=state.kind == systemd_unit.STOPPED,
+        )
         hit = self._hit(
             unit,
-            f"the container runtime does not run: {name}: {'; '.join(reasons)}",
-            tuple(proofs),
+            f"the container runtime does not run: {name}: {'; '.join(reasons)}"
+            f"{package_changes.clause(changes)}",
+            (*proofs, *package_changes.proofs(self.host.host, changes)),
             advice,
             risk=_start_risk(unit, state),
         )

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.kernel_log import KernelLine, KernelLog
 from ...evidence.document import ends, one_line
+from ...models import pod_process_limit
 from ...models.cluster import Host
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
@@ -20,6 +22,8 @@ from ..base import CheckResult, Detection, causes, node_check, unknown
 from ..known_causes import explained
 
 SHOWN, QUOTED = 5, 300
+POD_PROCESSES = "pod-processes"
+_POD = re.compile(r"pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12})")
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,20 @@ KINDS: Mapping[str, _Kind] = {
         "see pids.max and pids.current of that cgroup, TasksMax= of the unit, podPidsLimit of the"
         " kubelet, and who starts so many",
     ),
+    POD_PROCESSES: _Kind(
+        "a pod has as many processes and threads as the node allows it, so that it starts no more",
+        "raise the limit where that workload needs as many (podPidsLimit in the kubelet's"
+        " configuration, and a restart of the kubelet; pids_limit = -1 below [crio.runtime] in a"
+        " file of /etc/crio/crio.conf.d, and a restart of CRI-O), then delete the pod; or let it"
+        " start fewer",
+    ),
+    "rules": _Kind(
+        "a program that writes the rules of packets crashed, so that rules of kube-proxy or of the"
+        " network plugin may be missing",
+        "see who runs it (the program of the host, or the one in an image: nsenter, ps), and"
+        " install another release of iptables, nftables or of that image",
+        3,
+    ),
     "apparmor": _Kind(
         "AppArmor denies a program of the node what it needs",
         "see the profile that the line names (aa-status); correct it or remove the local change,"
@@ -163,7 +181,7 @@ KINDS: Mapping[str, _Kind] = {
     "Kernel reports a failure of the node",
     severity="warning",
     applies="nodes with a kernel of their own",
-    needs=("system", "kernel_log"),
+    needs=("system", "kernel_log", "kubelet", "runtime", "cri"),
     explained_by=causes("KM535", "KM411", "KM405", "KM528"),
     same_node=True,
 )
@@ -178,7 +196,11 @@ def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     for row in log.rows:
         if row.kind in KINDS:
             rows.setdefault(row.kind, []).append(row)
-    hits = [_hit(host, kind, lines) for kind, lines in rows.items() if _is_enough(kind, lines)]
+    hits = [
+        _with_limits(_hit(host, kind, lines), document)
+        for kind, lines in rows.items()
+        if _is_enough(kind, lines)
+    ]
     unread: tuple[Missing, ...] = ()
     note = ""
     if log.cut:
@@ -188,6 +210,28 @@ def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
             " it has more: see journalctl -k --since -1h -p warning"
         )
     yield CheckResult(tuple(hits), unread, note=note)
+
+
+def _with_limits(hit: Detection, document: Mapping[str, Any]) -> Detection:
+    """Return a finding with what limits the processes of a pod, where it is about them."""
+    if hit.component != POD_PROCESSES:
+        return hit
+    limits = pod_process_limit.read(str(hit.host), document)
+    proofs = tuple(limit.proof for limit in limits if limit.proof is not None)
+    pod = _POD.search(hit.summary)
+    look = ""
+    if pod is not None:
+        look = (
+            "; which pod it is: kubectl get pods -A -o"
+            " custom-columns=NAMESPACE:.metadata.namespace,NAME:.metadata.name,UID:.metadata.uid"
+            f" | grep {pod.group(1).replace('_', '-')}"
+        )
+    return replace(
+        hit,
+        summary="; ".join((hit.summary, *(limit.clause for limit in limits))),
+        evidence=(*hit.evidence, *proofs),
+        remedy=f"{hit.remedy}{look}",
+    )
 
 
 def _is_enough(kind: str, lines: list[KernelLine]) -> bool:

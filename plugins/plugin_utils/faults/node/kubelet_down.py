@@ -13,7 +13,9 @@ from ...evidence.answers.file_record import CertificateFile, FileRecord
 from ...evidence.answers.node.boot import Boot
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
+from ...evidence.answers.node.package_changes import PackageChange
 from ...evidence.document import ends, one_line, shell_name
+from ...models import package_changes
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -100,7 +102,7 @@ SHOWN = 5
     severity="critical",
     applies=WITH_UNIT,
     risk=2,
-    needs=("system", "kubelet", "kubelet_end", "unit_start", "boot"),
+    needs=("system", "kubelet", "kubelet_end", "unit_start", "boot", "package_changes"),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
@@ -157,11 +159,16 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     if status.death is not None and not _stopped(status):
         refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
     cause += refusal.clause
+    changes = _changes(document, status)
     summary = f"the kubelet does not run: {status.state.why}{history}{cause}{order}{_waits(status)}"
     places = kubelet_supervisor.places(owner, status.death)
     hit = Detection(
-        one_line(summary, 800),
-        (*supervisor.proofs(places, host.host), *_proofs(host, status)),
+        one_line(f"{summary}{package_changes.clause(changes)}", 900),
+        (
+            *supervisor.proofs(places, host.host),
+            *_proofs(host, status),
+            *package_changes.proofs(host.host, changes),
+        ),
         f"{_first(refusal.advice)}{_of_runtime(status)}"
         f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
@@ -174,6 +181,13 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         return hit
     return explained(
         hit, _programs(owner), _texts(status, document), host.machine.version, is_of_program=True
+    )
+
+
+def _changes(document: Mapping[str, Any], status: KubeletStatus) -> tuple[PackageChange, ...]:
+    """Return the packages that changed before a kubelet ended."""
+    return package_changes.of_unit(
+        document, status.unit.name, package_changes.KUBELETS, is_stopped=_stopped(status)
     )
 
 
@@ -428,9 +442,10 @@ def _death(
         if places:
             path = places[0].path or ""
         advice = kubelet_exit_advice.advice(death, node, path, owner)
+    changes = _changes(document, status)
     hit = Detection(
-        one_line(f"{summary}{_of_child(status)}", 400),
-        (*places, *_proofs(host, status)),
+        one_line(f"{summary}{_of_child(status)}{package_changes.clause(changes)}", 600),
+        (*places, *_proofs(host, status), *package_changes.proofs(host.host, changes)),
         f"{advice}; then {kubelet_exit_advice.then(status, unit, owner)}",
         host=host.host,
         node=host.node,

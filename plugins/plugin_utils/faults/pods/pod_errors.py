@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ....module_utils.shared import system_namespaces
 from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
@@ -24,6 +25,7 @@ from ..known_causes import explained, with_cause
 from . import system_pods
 
 SHOWN = 5  # places in the evidence
+MIG_MANAGER, MIG_STATE = "nvidia-mig-manager", "nvidia.com/mig.config.state"
 # Whose work is the whole node's or cluster's; what others repeat may be about one object of users.
 PARTS = ("kube-proxy", "network", "dns", pod_roles.CLOUD)
 EFFECTS = {
@@ -135,7 +137,8 @@ def _sayings(cluster: Cluster) -> Iterator[_Saying]:
         "KM527",
         "KM533",
         "KM535",
-    ),
+    )
+    | causes("KM562", component="rules"),
     same_node=True,
 )
 def saying(cluster: Cluster) -> Iterator[CheckResult]:
@@ -148,6 +151,7 @@ def saying(cluster: Cluster) -> Iterator[CheckResult]:
         groups.setdefault(row.kind, []).append(row)
     hits = [_hit(rows) for rows in groups.values()]
     hits += _plugins(cluster)
+    hits += _mig_failures(cluster)
     note = system_pods.notes(map(_note, cluster.hosts))
     yield CheckResult(tuple(hits), tuple(_missing(cluster)), note=note)
 
@@ -270,8 +274,40 @@ def _plugins(cluster: Cluster) -> Iterator[Detection]:
     for host in cluster.hosts:
         node = host.node or host.host
         for pod in host.pod_errors.rows:
-            if pod.told and node in lacking:
+            if pod.told and node in lacking and system_namespaces.is_device_plugin(pod.pod):
                 yield _plugin(host, node, pod, lacking[node])
+
+
+def _mig_failures(cluster: Cluster) -> Iterator[Detection]:
+    """Yield Nodes whose GPUs NVIDIA's MIG manager could not divide, with what it says."""
+    hosts = cluster.hosts_by_node()
+    for row in cluster.typed(Nodes).items or ():
+        if (row.labels or {}).get(MIG_STATE) == "failed":
+            node = one_line(row.name, 253)
+            yield _mig_failure(cluster, node, hosts.get(node))
+
+
+def _mig_failure(cluster: Cluster, node: str, host: Host | None) -> Detection:
+    rows = host.pod_errors.rows if host is not None else ()
+    pods = [pod for pod in rows if pod.told and system_namespaces.MIG_MANAGER in pod.pod]
+    told = [line for pod in pods for line in pod.told]
+    said = f"; {pods[-1].namespace}/{pods[-1].pod} says: {told[-1]}" if pods else ""
+    proofs = [
+        EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=f"{MIG_STATE}: failed"),
+        *(EvidenceRef("log", host and host.host, path=pods[-1].path, text=line) for line in told),
+    ]
+    hit = Detection(
+        f"{node} has the label {MIG_STATE}=failed: nvidia-mig-manager could not divide its GPUs as"
+        f" the label nvidia.com/mig.config asks for{said}",
+        tuple(proofs),
+        "see its log (kubectl get pods -A -o wide | grep mig-manager), that nvidia-smi works on the"
+        " node, and whether programs use the GPUs; correct what it names, then delete its pod on"
+        " this node, which lets it try again",
+        host=host and host.host,
+        node=node,
+        component=MIG_MANAGER,
+    )
+    return explained(hit, (pod_roles.DEVICES,), reversed(told))
 
 
 def _without_devices(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:

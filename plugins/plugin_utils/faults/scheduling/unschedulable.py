@@ -133,7 +133,11 @@ def node_full(cluster: Cluster) -> Iterator[CheckResult]:
     )
 
 
-@waiting_check("KM215", "Pods wait for a claim that is not bound")
+@waiting_check(
+    "KM215",
+    "Pods wait for a claim that is not bound",
+    explained_by=causes("KM180", component="claims"),
+)
 def unbound_claim(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that wait for a claim that is not bound."""
     return _waiting_results(

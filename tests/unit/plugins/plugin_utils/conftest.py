@@ -198,6 +198,7 @@ class World:
             "system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK},
             "kubelet": kubelet,
             "swap": no_swap(),
+            "package_changes": {"since": CLOCK - 604800, "items": []},
             "boot": booted(),
             "kernel_log": {"since": CLOCK - 3600, "cut": False, "rows": []},
             "system_pods": {"pods": [], "more": 0, "running": [], "unread": 0},
@@ -409,6 +410,7 @@ class World:
             "pinnable": {"items": []},
             "webhooks": {"listed": 0, "items": []},
             "api_services": {"listed": 0, "items": []},
+            "object_events": {"items": []},
             "disruption_budgets": {"listed": 0, "items": []},
         }
         return {

@@ -31,6 +31,8 @@ class CriConfig:
     bin_dirs: tuple[str, ...] = ()
     max_conf_num: int | None = None
     default_network: str = ""  # of CRI-O, which then uses no other
+    pids_limit: int | None = None  # of CRI-O's files, for a container
+    pids_limit_path: str = ""  # the file and the line that set it
 
 
 @dataclass(frozen=True)

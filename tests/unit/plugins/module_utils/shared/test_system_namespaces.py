@@ -36,3 +36,16 @@ def test_a_namespace(namespace, is_one):
 )
 def test_an_add_on(namespace, pod, is_add_on):
     assert system_namespaces.is_add_on(namespace, pod) is is_add_on
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_plugin", "is_of_devices"),
+    [
+        ("nvidia-device-plugin-bcdfg", True, True),
+        ("nvidia-mig-manager-bcdfg", False, True),
+        ("calico-node-bcdfg", False, False),
+    ],
+)
+def test_what_looks_at_devices(pod, is_plugin, is_of_devices):
+    assert system_namespaces.is_device_plugin(pod) == is_plugin
+    assert system_namespaces.is_of_devices(pod) == is_of_devices

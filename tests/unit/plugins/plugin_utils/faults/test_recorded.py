@@ -220,6 +220,14 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before failed probes were read; pods/test_unready_pods.py has them",
     ),
+    "KM180": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before object_events were read; control_plane/test_object_events.py has them",
+    ),
+    "KM563": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before object_events were read; node/test_node_events.py has them",
+    ),
     "KM562": dict.fromkeys(
         ("present", "clear"),
         "a node of the lab is a container, without a kernel; node/test_kernel_log.py has them",

@@ -293,7 +293,7 @@ def test_different_holders_stay_visible(ask):
         ("/api/v1/namespaces/kube-system/configmaps/kubeadm-config", ["kubeadm_config"]),
         ("/apis/batch/v1/jobs", ["jobs"]),
         ("/api/v1/pods", ["jobs", "rejected", "pending", "pod_start"]),
-        ("/api/v1/events", ["jobs", "unmade", "pod_start"]),
+        ("/api/v1/events", ["jobs", "unmade", "object_events", "pod_start"]),
         ("/apis/apps/v1/daemonsets", ["unmade"]),
     ],
 )

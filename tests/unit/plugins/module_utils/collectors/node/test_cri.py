@@ -92,6 +92,8 @@ def test_containerd_with_its_effective_configuration(ask):
         "bin_dirs": ["/opt/cni/bin"],
         "max_conf_num": 1,
         "default_network": "",
+        "pids_limit": None,
+        "pids_limit_path": "",
     }
     assert [(row["type"], row["status"], row["message"]) for row in data["conditions"]] == [
         ("RuntimeReady", True, ""),
@@ -156,6 +158,24 @@ def test_networks_of_cri_o_are_those_of_its_last_file(tmp_path):
 def test_cri_o_without_files_has_its_defaults(tmp_path):
     found = cri.of_crio(str(tmp_path / "missing"))
     assert (found["default_network"], found["conf_dir"], found["bin_dirs"]) == ("", "", [])
+    assert (found["pids_limit"], found["pids_limit_path"]) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("1024", 1024),
+        ("-1", -1),
+        ("4_096 # of databases", 4096),
+        ('"many"', None),
+        ("9" * 30, None),
+    ],
+)
+def test_the_limit_of_processes_of_cri_o(tmp_path, text, limit):
+    path = tmp_path / "crio.conf"
+    path.write_text(f"[crio.image]\npids_limit = 7\n[crio.runtime]\npids_limit = {text}\n")
+    found = cri.of_crio(str(tmp_path))
+    assert (found["pids_limit"], found["pids_limit_path"]) == (limit, f"{path}:4")
 
 
 def test_cri_o_has_its_configuration_in_files(ask, monkeypatch):

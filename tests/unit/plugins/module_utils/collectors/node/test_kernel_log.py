@@ -96,6 +96,24 @@ LINES = (
         "libceph: mon2 10.205.92.13:6789 feature set mismatch, my 106b84a842a42 < server's"
         " 40106b84a842a42, missing 400000000000000",
     ),
+    (
+        "pod-processes",
+        "cgroup: fork rejected by pids controller in /kubepods.slice/kubepods-pod1.slice/cri-1",
+    ),
+    ("pod-processes", "cgroup: fork rejected by pids controller in /kubepods/burstable/pod1/0d6"),
+    (
+        "pod-processes",
+        "cgroup: fork rejected by pids controller in /system.slice/docker-1.scope/kubelet.slice/"
+        "kubelet-kubepods.slice/kubelet-kubepods-pod1.slice/cri-1.scope",
+    ),
+    (
+        "rules",
+        "iptables[51388]: segfault at 88 ip 00007fe6cd937e47 sp 00007ffe58e4ed68 error 4 in"
+        " libnftnl.so.11.3.0[7fe6cd933000+16000]",
+    ),
+    ("rules", "traps: iptables-nft-re[77] trap invalid opcode ip:5581 sp:7ffd error:0 in xtables"),
+    ("rules", "xtables-nft-mul[7]: segfault at 0 ip 00007f sp 00007f error 4 in libnftnl.so.11"),
+    ("rules", "nft[77]: segfault at 0 ip 00007f sp 00007f error 4 in libnftables.so.1"),
     ("audit", "audit: audit_backlog=8193 > audit_backlog_limit=8192"),
     ("audit", "audit: backlog limit exceeded"),
 )
@@ -117,7 +135,9 @@ QUIET = (
     "/system.slice/docker-1.scope,task_memcg=/system.slice/docker-1.scope,task=dockerd,pid=7,uid=0",
     "blk_update_request: I/O error, dev sr0, sector 0",
     "mce: [Hardware Error]: Machine check events logged",
-    "cgroup: fork rejected by pids controller in /kubepods.slice/kubepods-pod1.slice/cri-1.scope",
+    "cgroup: fork rejected by pids controller in /user.slice/user-1000.slice/session-1.scope",
+    "cgroup: fork rejected by pids controller in /docker/0d6c1f0a",
+    "nftool[77]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6",
     "java[77]: segfault at 0 ip 00007f sp 00007f error 4 in libjvm.so",
     'audit: apparmor="DENIED" operation="open" profile="snap.x" name="/proc" comm="chromium"',
     "kube-state-metr[77]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6",

@@ -87,3 +87,54 @@ def test_the_cause_of_a_known_message_is_told(world):
     (found,) = judged(world, "KM562")[1]
     assert "Known cause: A GPU does not answer at its bus any more" in found.summary
     assert "power the machine off and on" in found.remedy
+
+
+FORK = (
+    "cgroup: fork rejected by pids controller in /kubepods.slice/"
+    "kubepods-pod0d6c1f0a_5a57_4a0b_8b5e_0b8f7f1c2d11.slice/crio-5a84.scope"
+)
+
+
+def test_a_pod_at_the_limit_of_its_kubelet(world):
+    say(world, "pod-processes", FORK)
+    config = {"path": "/var/lib/kubelet/config.yaml", "text": "podPidsLimit: 1024\n"}
+    world.data("w1", "kubelet")["config"] = config
+    (found,) = judged(world, "KM562")[1]
+    assert (found.severity, found.component) == ("warning", "pod-processes")
+    assert "podPidsLimit, " + config["path"] in found.summary
+    assert found.evidence[-1].text == "podPidsLimit: 1024"
+    assert "grep 0d6c1f0a-5a57-4a0b-8b5e-0b8f7f1c2d11" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("version", "config", "is_named"),
+    [
+        ("1.20.2", {"pids_limit": None}, True),
+        ("1.20.2", None, True),
+        ("1.30.0", {"pids_limit": None}, False),
+        ("1.30.0", {"pids_limit": 2048, "pids_limit_path": "/etc/crio/crio.conf:9"}, True),
+        ("1.20.2", {"pids_limit": -1, "pids_limit_path": "/etc/crio/crio.conf:9"}, False),
+    ],
+)
+def test_a_container_at_the_limit_of_cri_o(world, version, config, is_named):
+    say(world, "pod-processes", FORK)
+    for name, data in (("runtime", {"kind": "crio"}), ("cri", {"version": version})):
+        world.documents["w1"]["collectors"][name] = {"status": "ok", "data": data}
+    world.data("w1", "cri")["config"] = config
+    (found,) = judged(world, "KM562")[1]
+    assert ("CRI-O allows" in found.summary) == is_named
+    assert ("crio.conf:9" in found.summary) == bool(config and (config["pids_limit"] or 0) > 0)
+
+
+def test_a_limit_that_is_not_known(world):
+    say(world, "pod-processes", FORK)
+    for name in ("kubelet", "cri", "runtime"):
+        world.documents["w1"]["collectors"][name] = {"status": "error", "data": None}
+    (found,) = judged(world, "KM562")[1]
+    assert found.summary.endswith(".scope")
+
+
+@pytest.mark.parametrize(("count", "is_present"), [(2, False), (3, True)])
+def test_a_program_of_rules_that_crashes(world, count, is_present):
+    say(world, "rules", "iptables[1]: segfault at 88 error 4 in libnftnl.so.11.3.0", count=count)
+    assert bool(judged(world, "KM562")[1]) == is_present

@@ -313,3 +313,39 @@ def test_a_tunnel_that_a_boot_makes_before_calico(world, interface, text, line, 
     (found,) = judged(world, "KM560")[1]
     assert ("loads the module ipip by /etc/modules-load.d/k8s.conf:" in found.summary) == is_told
     assert ("modprobe -r ipip on the drained node" in found.remedy) == is_told
+
+
+MIG = "nvidia.com/mig.config.state"
+NOT_FOUND = "error setting MIGConfig: error initializing NVML: ERROR_LIBRARY_NOT_FOUND"
+
+
+def label(world, state):
+    for item in world.data("api", "nodes")["items"]:
+        if item["name"] == "w1":
+            item["labels"] = {MIG: state}
+
+
+@pytest.mark.parametrize(("state", "is_present"), [("failed", True), ("success", False)])
+def test_gpus_that_the_mig_manager_could_not_divide(world, state, is_present):
+    manager = {"namespace": "gpu-operator", "pod": "nvidia-mig-manager-bcdfg", "container": "a"}
+    say(world, **{**PLUGIN, **manager, "told": [NOT_FOUND]})
+    label(world, state)
+    found = judged(world, "KM560")[1]
+    assert bool(found) == is_present
+    for hit in found:
+        assert (hit.host, hit.node, hit.component) == ("w1", "w1", "nvidia-mig-manager")
+        assert NOT_FOUND in hit.summary
+        assert "Known cause" in hit.summary
+
+
+def test_a_mig_manager_whose_log_is_not_known(world):
+    label(world, "failed")
+    (found,) = judged(world, "KM560")[1]
+    assert (found.severity, len(found.evidence)) == ("warning", 1)
+
+
+def test_a_mig_manager_is_no_device_plugin(world):
+    say(world, **{**PLUGIN, "pod": "nvidia-mig-manager-bcdfg"})
+    for item in world.data("api", "nodes")["items"]:
+        item["devices"] = {"nvidia.com/gpu": [0, 0]}
+    assert judged(world, "KM560")[1] == []

@@ -1,0 +1,316 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which events about Nodes, Services and volumes report a failure, and what they mean. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..evidence.answers.cluster.object_events import ObjectEvent, ObjectEvents
+from ..evidence.document import ends, one_line
+from . import ages
+from .cluster import Cluster
+
+QUOTED = 300
+HOUR = 3600.0  # seconds: API servers may keep events for longer
+# A controller tries again after five minutes at most, and reports the same no more often.
+GOES_ON = 900.0
+NODE = "Node"
+# Who reports of a Node what it says by a known reason; others are detectors of problems.
+OF_KUBERNETES = frozenset(
+    (
+        "",
+        "attachdetach-controller",
+        "cidrAllocator",
+        "cloud-node-controller",
+        "cloud-node-lifecycle-controller",
+        "controllermanager",
+        "kube-proxy",
+        "kubelet",
+        "node-controller",
+        "route_controller",
+        "taint-eviction-controller",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What events of one reason mean.
+
+    component: what such findings are about
+    clause: what is wrong, after who reports it
+    count: how many of them are a failure; fewer may be chance
+    usual: texts of such events that tell of no failure of the cluster
+    severity: where it is not the fault's own
+    """
+
+    component: str
+    clause: str
+    advice: str
+    count: int = 1
+    usual: re.Pattern[str] | None = None
+    severity: str | None = None
+
+
+_MEMORY = (
+    "see what takes the memory (kubectl top pods -A --sort-by=memory, systemd-cgtop -m), give pods"
+    " limits of memory, and the kubelet systemReserved and kubeReserved"
+)
+_DISK = (
+    "see what fills the disk (df -h, du -xsh /var/lib/* /var/log), and remove it; images that no"
+    " container uses go by themselves (crictl rmi --prune)"
+)
+_RANGE = (
+    "enlarge the range of pods of the controller manager (--cluster-cidr,"
+    " --node-cidr-mask-size), or remove Nodes that are gone (kubectl delete node)"
+)
+# Of any reporter of a Node whose reason is not below.
+DETECTED = Meaning(
+    "detector",
+    "a detector of problems of the node reports",
+    "see what it names on the node: journalctl -k, systemctl --failed",
+    severity="info",
+)
+_OF_NODES: Mapping[str, Meaning] = {
+    "SystemOOM": Meaning(
+        "memory", "the kernel killed a process of the machine for want of memory", _MEMORY
+    ),
+    "OOMKilling": Meaning(
+        "memory",
+        "the kernel killed a process for want of memory",
+        _MEMORY,
+        usual=re.compile(r"^Memory cgroup out of memory"),
+    ),
+    "EvictionThresholdMet": Meaning(
+        "pressure",
+        "the kubelet is short of memory, disk or process ids, and evicts pods",
+        f"{_MEMORY}; {_DISK}",
+    ),
+    "FreeDiskSpaceFailed": Meaning(
+        "disk", "the kubelet frees too little of the disk by removing images", _DISK, 2
+    ),
+    "ImageGCFailed": Meaning(
+        "disk",
+        "the kubelet does not remove images that no container uses",
+        f"{_DISK}; see whether the runtime answers (crictl imagefsinfo)",
+        2,
+        re.compile(r"memory cache|stats initialization|invalid capacity 0|imageFs information"),
+    ),
+    "ContainerGCFailed": Meaning(
+        "runtime",
+        "the kubelet does not remove containers that have ended",
+        "see whether the runtime answers (crictl ps, crictl pods) and what it logs",
+        5,
+    ),
+    "FailedNodeAllocatableEnforcement": Meaning(
+        "cgroups",
+        "the kubelet cannot set the limits of the cgroups of pods or of the system",
+        "see enforceNodeAllocatable, systemReserved, kubeReserved and their cgroups in the"
+        " kubelet's configuration; cat /sys/fs/cgroup/cgroup.controllers",
+        3,
+    ),
+    "MissingClusterDNS": Meaning(
+        "kubelet",
+        "the kubelet has no address of the cluster's DNS, so that pods have the node's servers",
+        "set clusterDNS and clusterDomain in the kubelet's configuration (kubectl -n kube-system"
+        " get service kube-dns), and restart it",
+        3,
+    ),
+    "FailedToCreateRoute": Meaning(
+        "routes",
+        "the cloud controller cannot set the route to the pods of the Node",
+        "see the log of the cloud controller manager, its rights in the cloud, and how many routes"
+        " a table may have there; --configure-cloud-routes=false where the network needs none",
+        2,
+    ),
+    "CIDRNotAvailable": Meaning("addresses", "no range of pods is left for the Node", _RANGE, 2),
+    "CIDRAssignmentFailed": Meaning(
+        "addresses", "the Node gets no range of pods", f"read the message; {_RANGE}", 2
+    ),
+    "DeletingNode": Meaning(
+        "cloud",
+        "the cloud controller deletes the Node again and again, because the cloud has no machine"
+        " of that name",
+        "compare the Node's name and spec.providerID with the machine in the cloud, and see the"
+        " rights of the cloud controller manager there",
+        2,
+    ),
+    "NodeNotReady": Meaning(
+        "heartbeat",
+        "the Node changes between Ready and NotReady",
+        "see what the kubelet logs at those times (journalctl -u kubelet | grep -iE"
+        " 'not ?ready|PLEG|lease'), the load of the machine, and its way to the API",
+        5,
+    ),
+    "Rebooted": Meaning(
+        "reboots",
+        "the machine reboots again and again",
+        "see who does it: last -x reboot shutdown; journalctl --list-boots; journalctl -b -1 -e",
+        3,
+    ),
+    "NodePasswordValidationFailed": Meaning(
+        "kubelet",
+        "the server of k3s or RKE2 refuses the node's password",
+        "where the machine was installed again under its name: kubectl -n kube-system delete secret"
+        " NODE.node-password.k3s, and restart the agent",
+        2,
+    ),
+}
+_ALLOCATION = Meaning(
+    "addresses",
+    "the address or the port of a Service is not as the API servers' allocator has it",
+    "see the log of kube-apiserver (repair), and --service-cluster-ip-range and"
+    " --service-node-port-range, which each API server must have alike; delete and create the"
+    " Service where it alone is named",
+    3,
+)
+_BALANCER = Meaning(
+    "load-balancers",
+    "no load balancer is made for a Service",
+    "read the message; see the log and the rights of the cloud controller manager, and the quota of"
+    " the cloud",
+    3,
+)
+_ENDPOINTS = Meaning(
+    "endpoints",
+    "the controller manager cannot write which pods a Service has, so that its traffic goes to"
+    " those of before",
+    "see the log of kube-controller-manager, webhooks and quotas that refuse it",
+    5,
+    re.compile(
+        r"object has been modified|Operation cannot be fulfilled|being terminated|not found"
+    ),
+)
+_OF_OBJECTS: Mapping[str, Meaning] = {
+    **dict.fromkeys(
+        (
+            "ClusterIPAlreadyAllocated",
+            "ClusterIPNotAllocated",
+            "ClusterIPNotValid",
+            "ClusterIPOutOfRange",
+            "IPAddressNotAllocated",
+            "IPAddressWrongReference",
+            "PortAlreadyAllocated",
+            "PortNotAllocated",
+            "PortOutOfRange",
+        ),
+        _ALLOCATION,
+    ),
+    **dict.fromkeys(
+        (
+            "CreatingLoadBalancerFailed",
+            "FailedBuildModel",
+            "FailedDeployModel",
+            "SyncLoadBalancerFailed",
+            "UpdateLoadBalancerFailed",
+        ),
+        _BALANCER,
+    ),
+    "AllocationFailed": Meaning(
+        "load-balancers",
+        "no address is given to a Service of type LoadBalancer",
+        "see the pools of addresses (kubectl get ipaddresspools -A), and how many Services have one"
+        " of them",
+        2,
+    ),
+    **dict.fromkeys(("FailedToUpdateEndpoint", "FailedToUpdateEndpointSlices"), _ENDPOINTS),
+    "ProvisioningFailed": Meaning(
+        "claims",
+        "no volume is made for a claim",
+        "read the message; see the log of the provisioner of that StorageClass (kubectl get"
+        " storageclass, kubectl -n kube-system get pods), and its storage",
+        3,
+        re.compile(
+            r"storageclass\S* \"[^\"]*\" not found|exceeded quota|InvalidArgument|is forbidden"
+        ),
+    ),
+    "ExternalProvisioning": Meaning(
+        "claims",
+        "a claim waits for a provisioner that makes its volume and does not answer",
+        "the message names it: see whether its pods run (kubectl get pods -A, kubectl get"
+        " csidrivers), and what they log; the name must be the provisioner of the StorageClass",
+        20,
+    ),
+    "VolumeResizeFailed": Meaning(
+        "volumes", "a volume is not made larger", "read the message", 3, severity="info"
+    ),
+    "VolumeFailedDelete": Meaning(
+        "volumes",
+        "a volume is not deleted with its claim",
+        "read the message; the volume stays, and may have to be removed by hand",
+        3,
+        severity="info",
+    ),
+    "ReplicaSetCreateError": Meaning(
+        "webhooks",
+        "the ReplicaSet of a Deployment is not made",
+        "read the message: a webhook or a quota that refuses it, or an API server that cannot store"
+        " it",
+        2,
+        re.compile(r"being terminated"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """Events that report a failure."""
+
+    event: ObjectEvent
+    meaning: Meaning
+
+    @property
+    def message(self) -> str:
+        """Return the text of the newest one."""
+        return ends(one_line(self.event.message, 2000), QUOTED)
+
+    @property
+    def object(self) -> str:
+        """Return kind and name of the object of the newest one."""
+        name = one_line(self.event.name, 253)
+        if self.event.namespace and self.event.kind != NODE:
+            name = f"{one_line(self.event.namespace, 63)}/{name}"
+        return f"{one_line(self.event.kind, 63)} {name}"
+
+
+def of_nodes(cluster: Cluster) -> tuple[Report, ...]:
+    """Return what events of the last hour report of Nodes."""
+    rows = (row for row in cluster.typed(ObjectEvents).items if row.kind == NODE)
+    reports = (_report(row, _of_node(row)) for row in rows if _is_since(cluster, row, HOUR))
+    return tuple(report for report in reports if report is not None)
+
+
+def of_objects(cluster: Cluster) -> tuple[Report, ...]:
+    """Return what controllers report of Services and volumes, and go on to."""
+    rows = (row for row in cluster.typed(ObjectEvents).items if row.kind != NODE)
+    reports = [
+        _report(row, _OF_OBJECTS.get(row.reason))
+        for row in rows
+        if _is_since(cluster, row, GOES_ON)
+    ]
+    return tuple(report for report in reports if report is not None)
+
+
+def _of_node(row: ObjectEvent) -> Meaning | None:
+    meaning = _OF_NODES.get(row.reason)
+    if meaning is None and row.type == "Warning" and row.component not in OF_KUBERNETES:
+        return DETECTED
+    return meaning
+
+
+def _report(row: ObjectEvent, meaning: Meaning | None) -> Report | None:
+    if meaning is None or row.count < meaning.count:
+        return None
+    if meaning.usual is not None and meaning.usual.search(row.message):
+        return None
+    return Report(row, meaning)
+
+
+def _is_since(cluster: Cluster, row: ObjectEvent, seconds: float) -> bool:
+    """Tell whether the newest event is so young; where no age is known, it is."""
+    age = ages.age(cluster, row.last, "object_events")
+    return age is None or age < seconds
