@@ -98,10 +98,11 @@ def _is_booted(document: Mapping[str, Any]) -> bool:
 
 
 def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
-    lines = [one_line(line, 2000) for line in row.lines]
+    lines = [one_line(line, 2000) for line in component_log.entries(row.lines)]
     # Programs of the cluster share libraries; what is their own is in no table.
     component = row.container if row.container in message_table.COMPONENTS else LIBRARY
     telling = component_log.telling(lines, component_log.last_word(lines), component)
+    telling = component_log.decisive(lines, telling, component)
     pod = EndedPod(
         one_line(row.namespace, 63),
         one_line(row.pod, 253),
@@ -115,7 +116,15 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
         *_told(row.own),
     )
     texts = (telling.line, pod.told, *telling.before(lines))
-    return replace(pod, known=known_message.first(pod_roles.places(pod), texts))
+    places = pod_roles.places(pod)
+    known = known_message.first(places, texts)
+    if known is None or known_message.find(places, telling.line) is not None or pod.told:
+        return replace(pod, known=known)
+    # What ended it is said first, and what came of it afterwards.
+    cause = next(line for line in reversed(texts) if known_message.find(places, line) == known)
+    meaning = component_log.reading(cause, component)
+    said = ends(component_log.text(cause), SHOWN)
+    return replace(pod, known=known, line=said, reading=meaning)
 
 
 def _told(file: OwnFile | None) -> tuple[str, str]:

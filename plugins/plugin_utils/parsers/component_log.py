@@ -11,7 +11,7 @@ program.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from . import klog, message_form, message_table
@@ -53,6 +53,21 @@ _OF_CLIENTS = re.compile(
 )
 
 
+# klog v2 writes a value of several lines as `err=<`, the lines, and ` >`.
+_OPENED, _CLOSED, CONTINUED = re.compile(r" (?:err|error)=<$"), ">", 40
+_HEADER = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")
+_ERROR = re.compile(
+    r'[EF]\d{4} \d\d:|.{0,200}(?:"level":"(?:error|fatal|panic)"|\blevel=(?:error|fatal|panic)\b'
+    r"|\[(?:ERROR|FATAL|PANIC)\])"
+)
+# What a program says when it ends, whatever the reason is.
+_FAREWELL = re.compile(
+    r"(?:Stopping|Stopped|Shutting down|Shutdown|Terminating|Exiting|Quitting|Cleaning up)\b"
+    r"|.{1,60} failed to start\.?$",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True)
 class Telling:
     """Line that tells why a component ended.
@@ -73,6 +88,32 @@ class Telling:
         if self.names_cause:
             return ()
         return tuple(reversed(lines))
+
+
+def entries(lines: Iterable[str]) -> list[str]:
+    """Return the entries of a log: a value of several lines is joined to the line before it.
+
+    Where the line before it is not there any more, each of its lines is an entry.
+    """
+    found: list[list[str]] = []
+    is_open = False
+    for line in map(str.rstrip, lines):
+        is_end = line.strip() == _CLOSED
+        if is_open and not is_end and not _HEADER.match(line) and len(found[-1]) <= CONTINUED:
+            found[-1].append(line.strip())
+            continue
+        is_open = _OPENED.search(line) is not None
+        if not is_end:
+            found.append([line])
+    return [_entry(*rows) for rows in found]
+
+
+def _entry(line: str, *rest: str) -> str:
+    """Return an entry whose value of several lines is quoted as one of a single line is."""
+    if not rest:
+        return line
+    value = " ".join(rest).replace("\\", "\\\\").replace('"', '\\"')
+    return f'{line.removesuffix("<")}"{value}"'
 
 
 def says_exit(line: str) -> bool:
@@ -121,6 +162,22 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
     if not strong and final.reading is None:
         strong = waited_for
     return next(iter(strong), final)
+
+
+def decisive(lines: Sequence[str], telling_line: Telling, component: str) -> Telling:
+    """Return the newest error where the line that would be quoted is a mere farewell."""
+    line = telling_line.line
+    if telling_line.reading is not None or not is_farewell(line):
+        return telling_line
+    errors = [row for row in lines if _ERROR.match(row) and not _OF_CLIENTS.search(row)]
+    if not errors:
+        return telling_line
+    return Telling(errors[-1], reading(errors[-1], component))
+
+
+def is_farewell(line: str) -> bool:
+    """Return whether a line says that a program ends or goes on, and nothing of a reason."""
+    return is_information(line) or _FAREWELL.match(text(line)) is not None
 
 
 def _is_vague(final: Telling) -> bool:

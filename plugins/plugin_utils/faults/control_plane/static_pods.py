@@ -299,7 +299,7 @@ def _tells_exit(line: str) -> bool:
 
 
 def _lines(exits: ComponentLog) -> list[str]:
-    return [ends(line, 600) for line in exits.lines]
+    return [ends(line, 600) for line in component_log.entries(exits.lines)]
 
 
 def _lived(exits: ComponentLog) -> float | None:

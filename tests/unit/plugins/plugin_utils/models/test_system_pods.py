@@ -69,3 +69,25 @@ def test_the_known_cause_of_an_end(world, lines, own, is_known):
     assert (pod.known and pod.known.cause[:33]) == (
         "A file is at the place of its soc" if is_known else None
     )
+
+
+def test_the_line_whose_cause_is_known_is_quoted(world):
+    later = "E1124 07:00:01.0 1 a.go:1] again: " + SOCKET
+    lines = ["E1124 07:00:00.0 1 a.go:1] first: " + SOCKET, later, "Retrying", "bye"]
+    ended_pods.end(world, pod="csi-a", container="csi", lines=lines)
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert pod.line == "first: " + SOCKET
+    assert pod.known is not None
+
+
+def test_a_value_of_several_lines_is_quoted_whole(world):
+    lines = [
+        'E1124 07:00:00.0 1 a.go:1] "Failed" err=<',
+        '\tip6tables-restore v1.8.9 (nf_tables): unknown option "--xor-mark"',
+        "\tError occurred at line: 11",
+        " >",
+    ]
+    ended_pods.end(world, lines=lines)
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert '"--xor-mark" Error occurred at line: 11' in pod.line
+    assert pod.known.id == "kernel-without-mark-for-ipv6"

@@ -158,3 +158,64 @@ def test_a_user_s_text_names_no_component():
     assert component_log.reading(quoted, "k3s") == component_log.reading(
         quoted.replace("component=etcd", "component=none"), "k3s"
     )
+
+
+HEAD = 'E1217 15:38:01.212635       1 proxier.go:1432] "Failed to execute iptables-restore" err='
+
+
+@pytest.mark.parametrize(
+    ("lines", "entries"),
+    [
+        (
+            [f"{HEAD}<", "\texit status 2: v1.8.9", '\tunknown option "--x"', " >", "bye"],
+            [f'{HEAD}"exit status 2: v1.8.9 unknown option \\"--x\\""', "bye"],
+        ),
+        # the line before it is not there any more
+        (["\tunknown option", " >", "bye"], ["\tunknown option", "bye"]),
+        # it is not closed
+        ([f"{HEAD}<", "\tone", f'{HEAD}"two"'], [f'{HEAD}"one"', f'{HEAD}"two"']),
+        ([f'{HEAD}"a=<b"', ">"], [f'{HEAD}"a=<b"']),
+        ([f"{HEAD}<"], [f"{HEAD}<"]),
+        ([], []),
+    ],
+    ids=["whole", "without its head", "not closed", "quoted", "head alone", "nothing"],
+)
+def test_a_value_of_several_lines_is_one_entry(lines, entries):
+    assert component_log.entries(lines) == entries
+
+
+def test_a_value_of_several_lines_is_bounded():
+    found = component_log.entries([f"{HEAD}<", *["\tx"] * 100])
+    assert len(found) > 1
+    assert found[0].count(" x") < component_log.CONTINUED
+
+
+def test_an_entry_of_several_lines_has_one_text():
+    (entry,) = component_log.entries([f"{HEAD}<", '\tunknown option "--x"', " >"])
+    assert component_log.text(entry) == ('Failed to execute iptables-restore: unknown option "--x"')
+
+
+ERROR = "E1030 07:57:16.120904       1 main.go:359] Error registering network: x"
+
+
+@pytest.mark.parametrize(
+    ("farewell", "line"),
+    [
+        ("I1030 07:57:16.120960       1 main.go:448] Stopping shutdownHandler...", ERROR),
+        ("Calico node failed to start", ERROR),
+        ("Terminating", ERROR),
+        ("panic: boom", "panic: boom"),
+        ("the file is gone", "the file is gone"),
+        (FLAG, FLAG),
+    ],
+)
+def test_a_farewell_is_no_reason(farewell, line):
+    lines = ["I1030 07:57:15.1       1 a.go:1] begins", ERROR, CLIENT, farewell]
+    telling = component_log.telling(lines, component_log.last_word(lines), "library")
+    assert component_log.decisive(lines, telling, "library").line == line
+
+
+def test_a_farewell_without_an_error_before_it():
+    lines = ["I1030 07:57:15.1       1 a.go:1] begins", "Terminating"]
+    telling = component_log.telling(lines, component_log.last_word(lines), "library")
+    assert component_log.decisive(lines, telling, "library") == telling
