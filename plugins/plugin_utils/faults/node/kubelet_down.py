@@ -93,6 +93,8 @@ KUBELET = "kubelet"
 SERVER = "rke2-server.service"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
+# Programs of several components, by what the names of their units contain.
+_WHOLE = ("kubelite", "k0s")
 SHOWN = 5
 
 
@@ -180,7 +182,11 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     if _stopped(status):
         return hit
     return explained(
-        hit, _programs(owner), _texts(status, document), host.machine.version, is_of_program=True
+        hit,
+        _programs(owner, unit),
+        _texts(status, document),
+        host.machine.version,
+        is_of_program=True,
     )
 
 
@@ -191,9 +197,11 @@ def _changes(document: Mapping[str, Any], status: KubeletStatus) -> tuple[Packag
     )
 
 
-def _programs(owner: supervisor.Supervisor | None) -> tuple[str, ...]:
+def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]:
     """Return whose messages the log of a kubelet may have."""
-    return (KUBELET,) if owner is None else (KUBELET, "k3s", "rke2")
+    if owner is not None:
+        return (KUBELET, "k3s", "rke2")
+    return (KUBELET, *(program for program in _WHOLE if program in unit))
 
 
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
@@ -451,7 +459,9 @@ def _death(
         node=host.node,
         component=KUBELET,
     )
-    return explained(hit, _programs(owner), (death.line,), host.machine.version, is_of_program=True)
+    return explained(
+        hit, _programs(owner, unit), (death.line,), host.machine.version, is_of_program=True
+    )
 
 
 def _of_child(status: KubeletStatus) -> str:

@@ -110,6 +110,15 @@ KUBELET, K3S = "kubelet", "k3s"
 # What k3s writes before the error of its kubelet; any other is its own, or that of a server in it.
 _OF_KUBELET = "kubelet exited: "
 
+# How kubelite of MicroK8s, k3s and RKE2 tell of another component that runs in their process.
+_OF_OTHERS = re.compile(
+    r"(?:kube-?)?(?:api[ -]?server|scheduler|controller[ -]manager|proxy"
+    r"|cloud[ -]controller[ -]manager|etcd|flannel) exited:? ",
+    re.IGNORECASE,
+)
+# What is said of a configuration, a flag or a certificate of a kubelet alone.
+_OF_OWN = frozenset((UNKNOWN_FLAG, REMOVED_GATE, BAD_CONFIGURATION, CLIENT_CERTIFICATE, STATE_FILE))
+
 FOLLOW = 20  # lines that other goroutines may still write between the last one and the exit
 # Statuses of systemd's own, before the program begins: no kubelet ends with them.
 _STATUS = {
@@ -566,7 +575,17 @@ def _last_line(start: Start) -> str:
 
 
 def _by_line(final: Last) -> Death:
-    """Return the exit cause by the last line of a start alone."""
+    """Return the exit cause by the last line of a start alone.
+
+    A line of another component in the same process tells nothing of the kubelet's own files.
+    """
+    death = _of_any_component(final)
+    if death.cause in _OF_OWN and _OF_OTHERS.match(final.text):
+        return Death(UNKNOWN, "", death.line)
+    return death
+
+
+def _of_any_component(final: Last) -> Death:
     line, table = _clean(final.line, 400), KUBELET
     if unit_journal.is_logrus(final.line) and not final.text.startswith(_OF_KUBELET):
         table = K3S

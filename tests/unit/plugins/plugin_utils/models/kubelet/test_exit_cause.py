@@ -896,3 +896,24 @@ def test_why_there_are_no_stats_of_the_machine(before, cause, what):
     ]
     found = death(lines, {**FAILED, "exec_main_status": 1})
     assert (found.cause, found.what) == (cause, what)
+
+
+YAML = "error converting YAML to JSON: yaml: line 2: mapping values are not allowed in this context"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"API Server exited open cluster.yaml node store: {YAML}", exit_cause.UNKNOWN),
+        ("API Server exited unknown flag: --x", exit_cause.UNKNOWN),
+        ("Controller Manager exited unknown flag: --x", exit_cause.UNKNOWN),
+        ("Kubelet exited failed to parse kubelet flag: unknown flag: --x", exit_cause.UNKNOWN_FLAG),
+        # what any component may find on the machine stays what it is
+        ("API Server exited open /x/y: no space left on device", exit_cause.DISK),
+    ],
+)
+def test_what_another_component_of_the_process_refuses_is_not_the_kubelet_s(text, cause):
+    found = of(fatal(text), 255)
+    assert found.cause == cause
+    assert found.final
+    assert text[:20] in found.line
