@@ -146,6 +146,12 @@ def _table(*rows: tuple[str, str, str, str, str]) -> tuple[tuple[re.Pattern[str]
 
 
 # In order: the first whose text is found counts.
+# A kubelet with docker, containerd, CRI-O: around whatever the network plugin says.
+_OF_NETWORK = re.compile(
+    r"networkPlugin cni failed to (?:set up|teardown) pod|failed to (?:set ?up|create|destroy)"
+    r" (?:pod )?network for (?:pod )?sandbox|(?:failed to|error) (?:create|creat|add)\w*"
+    r" pod network|[Ee]rror adding pod \S+ to CNI network",
+)
 _CREATE = _table(
     (
         SERVICES,
@@ -587,6 +593,11 @@ def is_pull(reason: str, message: str) -> bool:
 def pull(message: str) -> Trouble | None:
     """Return why an image cannot be pulled, None where the text does not say it."""
     return _of_errno(message) or _first(_PULL, message)
+
+
+def is_of_network(message: str) -> bool:
+    """Return whether a message is of a sandbox whose network cannot be made."""
+    return _OF_NETWORK.search(message) is not None
 
 
 def vague(message: str) -> bool:

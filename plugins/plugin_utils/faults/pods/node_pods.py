@@ -203,7 +203,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         advice,
         host=wording.host_name(view) if view is not None else None,
         node=node,
-        because=(*pod_errors.because(cluster, "network", node), *codes),
+        because=(*_of_network_pods(cluster, node, main), *codes),
         severity=_severity(cluster, node, pods),
     )
     release = view.kubelet if view is not None else None
@@ -211,6 +211,14 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     if main.trouble is None and event is not None:
         texts.insert(0, event.message)
     return explained(hit, PLACES, texts, release)
+
+
+def _of_network_pods(cluster: Cluster, node: str, main: Waiting) -> tuple[str, ...]:
+    """Return the faults of a node's own pods of the network, where pods wait for the network."""
+    codes = pod_errors.because(cluster, "network", node)
+    if pod_start_message.is_of_network(main.text):
+        codes += system_pods.because(cluster, "network", node)
+    return codes
 
 
 def _mount(main: Waiting, view: NodeView | None) -> str:

@@ -61,6 +61,11 @@ DECODE = (
     "2019-11-06T22:26:18+0000 w1 crio[9]: unable to decode configuration /etc/crio/crio.conf: toml:"
     " cannot load TOML value of type []interface {}"
 )
+CONMON = (
+    '2020-05-17T23:07:00-0300 w1 crio[9]: time="2020-05-17 23:07:00.079441070-03:00" level=fatal'
+    ' msg="validating runtime config: conmon'
+    ' validation: invalid conmon path: stat /usr/libexec/crio/conmon: no such file or directory"'
+)
 FULL = (
     '2022-12-09T09:52:02+0000 w1 crio[9]: level=fatal msg="validating root config: invalid log_dir:'
     ' mkdir /var/log/crio: no space left on device"'
@@ -84,6 +89,7 @@ BYE = "2027-01-15T07:59:51+0000 w1 containerd[9]: bye"
         (BACKING, "CRI-O cannot open its storage", "ftype=1"),
         (FULL, "a disk is full", "df -h"),
         (PLUGINS, "it refuses its configuration", "fix the file"),
+        (CONMON, "it refuses its configuration: validating runtime config: conmon", "fix"),
         (DECODE, "it refuses its configuration", "fix the file"),
         (
             "… w1 containerd[9]: containerd: mkdir /var/lib/containerd: read-only file system",

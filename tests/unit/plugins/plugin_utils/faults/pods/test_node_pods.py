@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support import known_rows, waiting_pods
+from tests.unit.support import ended_pods, known_rows, waiting_pods
 from tests.unit.support.waiting_pods import judged, wait
 
 SANDBOX = "FailedCreatePodSandBox"
@@ -502,3 +502,25 @@ def test_what_the_kernel_tells_of_a_volume_leads_to_it(world):
     found = {row.code: row for row in world.judge(faults={"KM600", "KM562"}).findings}
     assert found["KM600"].because == ("KM562",)
     assert "boot a newer kernel" in found["KM562"].remedy
+
+
+NO_NETWORK = 'failed to setup network for sandbox "1": plugin type="calico" failed (add): x'
+
+
+@pytest.mark.parametrize(
+    ("message", "pod", "host", "because"),
+    [
+        (NO_NETWORK, "calico-node", "w1", ("KM550",)),
+        (NO_NETWORK, "calico-node", "m1", ()),
+        (NO_NETWORK, "coredns", "w1", ()),
+        ("runc create failed: x", "calico-node", "w1", ()),
+    ],
+    ids=["of its network", "of another node", "of another part", "not of the network"],
+)
+def test_a_network_plugin_that_ends_leads_to_pods_without_a_network(
+    world, message, pod, host, because
+):
+    wait(world, event=(SANDBOX, message))
+    ended_pods.end(world, host, pod=f"{pod}-abcde", container=pod)
+    _verdicts, (finding,) = judged(world, "KM600")
+    assert finding.because == because
