@@ -60,7 +60,7 @@ from .pod_errors import PodErrors
 from .pressure import Pressure
 from .registration import Registration
 from .releases import Releases
-from .repeated_errors import NodeError, RuntimeObstacle
+from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
 from .system_pods import EndedPod, UnreadPods
 
@@ -109,6 +109,7 @@ class Host:
     runtime_obstacle: RuntimeObstacle | None = None
     # the newest line of the kubelet about an image that it removed to free space, else empty
     image_removed: str = ""
+    sandbox_image: SandboxImage | None = None
     machine: Machine = field(default_factory=Machine)
     registration: Registration = field(default_factory=Registration)
     api_servers: ApiServerAnswers | None = None
@@ -285,6 +286,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         node_error=repeated_errors.of_node(document, own_releases),
         runtime_obstacle=repeated_errors.of_runtime(document, own_releases),
         image_removed=_image_removed(document),
+        sandbox_image=repeated_errors.of_sandbox_image(document),
         machine=own_machine,
         registration=registration.extract(document),
         api_servers=contract.optional_answer(document, ApiServerAnswers),

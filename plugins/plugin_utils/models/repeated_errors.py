@@ -23,7 +23,7 @@ from ..evidence.answers.node.repeated_errors import (
     RepeatedErrors,
 )
 from ..evidence.document import ends, one_line
-from ..parsers import component_log, error_answer, known_message
+from ..parsers import component_log, error_answer, known_message, pod_start_message
 from ..parsers.error_answer import Answer
 from ..parsers.known_message import Known
 from .moments import moment
@@ -230,6 +230,32 @@ def of_node(document: Mapping[str, Any], releases: Releases = UNKNOWN) -> NodeEr
         return NodeError(error.message)
     clause = one_line(error.answer.clause, 300)
     return NodeError(error.message, clause, error.answer.advice, error.answer.kind)
+
+
+@dataclass(frozen=True)
+class SandboxImage:
+    """What a kubelet or a runtime repeats of an image of the sandbox that it does not get.
+
+    source: the unit whose journal has it
+    """
+
+    source: str
+    line: str
+    count: int
+
+
+def of_sandbox_image(document: Mapping[str, Any]) -> SandboxImage | None:
+    """Return what is repeated most of the image of the sandbox that is missing, or None."""
+    read_at, components = rows(document)
+    hits = [
+        SandboxImage(one_line(row.source, 300), entry.line[:LONGEST], entry.count)
+        for row in components
+        if row.component in ("kubelet", *SUPERVISORS, *RUNTIMES)
+        for entry in row.entries
+        if _goes_on(entry, read_at, MINUTES, COUNT)
+        and pod_start_message.is_of_sandbox_image(component_log.text(entry.line[:LONGEST]))
+    ]
+    return max(hits, key=lambda hit: hit.count, default=None)
 
 
 @dataclass(frozen=True)

@@ -595,6 +595,12 @@ def pull(message: str) -> Trouble | None:
     return _of_errno(message) or _first(_PULL, message)
 
 
+def is_of_sandbox_image(message: str) -> bool:
+    """Return whether a message is of a sandbox whose own image cannot be pulled."""
+    cause = trouble("FailedCreatePodSandBox", message)
+    return cause is not None and cause.kind == SANDBOX_IMAGE
+
+
 def is_of_network(message: str) -> bool:
     """Return whether a message is of a sandbox whose network cannot be made."""
     return _OF_NETWORK.search(message) is not None

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import ends, one_line
 from ...models import ages, pod_start
-from ...models.cluster import Cluster
+from ...models.cluster import Cluster, Host
+from ...models.repeated_errors import SandboxImage
 from ...models.result import EvidenceRef
-from ...parsers import pod_start_message
+from ...parsers import component_log, pod_start_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
 from . import node_pods
@@ -29,11 +30,12 @@ _IMAGE = re.compile(
     "KM605",
     "Image of the sandbox is missing",
     severity="critical",
-    applies="clusters whose API answers",
+    applies="Nodes that the API lists, and kubelets and runtimes that write to journald",
+    needs=("repeated_errors",),
     cluster_needs=("pod_start", "nodes"),
     current_only=True,
     same_node=True,
-    explained_by=causes("KM115", "KM523"),
+    explained_by=causes("KM523"),
 )
 def no_sandbox_image(cluster: Cluster) -> Iterator[CheckResult]:
     """KM605: report nodes whose runtime has no image for sandboxes and cannot pull it."""
@@ -51,25 +53,42 @@ def no_sandbox_image(cluster: Cluster) -> Iterator[CheckResult]:
             missing.append(cluster.missing_answer("pod_start", "error"))
         elif ago <= pod_start.CURRENT_SECONDS and row.count >= TIMES:
             by_node.setdefault(row.node, []).append(row)
-    hits = [_hit(cluster, node, rows) for node, rows in sorted(by_node.items())]
+    hits = [_by_events(cluster, node, rows) for node, rows in sorted(by_node.items())]
+    hits += [
+        _by_log(host, host.sandbox_image)
+        for host in cluster.hosts
+        if host.sandbox_image is not None and (host.node or host.host) not in by_node
+    ]
     yield CheckResult(tuple(hits), tuple(missing))
 
 
-def _hit(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:
+def _by_events(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:
     node, row = one_line(name, 253), rows[0]
-    host = wording.host_of(cluster, node)
-    match = _IMAGE.search(row.message)
-    image = match.group(1)[:253] if match else "IMAGE"
-    reason = pod_start_message.pull(row.message)
     text = f"{row.count} times, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
+    about = f"Pod {one_line(row.pod, 320)}"
+    proof = EvidenceRef("api", cluster.api_host, object=about, text=text)
+    return _hit(row.message, proof, wording.host_of(cluster, node), node)
+
+
+def _by_log(host: Host, error: SandboxImage) -> Detection:
+    """Return the hit of what a node's own journal has: static pods need no API server."""
+    proof = EvidenceRef("log", host.host, object=error.source, text=ends(error.line, 600))
+    return _hit(component_log.text(error.line), proof, host.host, host.node)
+
+
+def _hit(message: str, proof: EvidenceRef, host: str | None, node: str | None) -> Detection:
+    match = _IMAGE.search(message)
+    image = match.group(1)[:253] if match else "IMAGE"
+    reason = pod_start_message.pull(message)
     because = f", because {reason.what}" if reason is not None else ""
     return Detection(
         f"no new pod starts: the runtime lacks the image of the sandbox ({image}), and"
         f" cannot pull it{because}",
-        (EvidenceRef("api", cluster.api_host, object=f"Pod {one_line(row.pod, 320)}", text=text),),
+        (proof,),
         f"pull it on that node (crictl pull {image}), or bring it there (ctr -n k8s.io images"
-        " import); or name an image that the node reaches in the runtime's configuration"
-        " (sandbox_image, pinned_images.sandbox, pause_image) and restart the runtime; see what"
+        " import, with docker: docker load); or name an image that the node reaches in the"
+        " runtime's configuration (sandbox_image, pinned_images.sandbox, pause_image; with docker"
+        " --pod-infra-container-image of the kubelet or of cri-dockerd) and restart it; see what"
         " removed it: image collectors besides the kubelet take what no container names",
         host=host,
         node=node,

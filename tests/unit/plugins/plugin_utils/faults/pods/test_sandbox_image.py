@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.support.waiting_pods import judged, wait
 
 EVENT = (
@@ -44,3 +46,48 @@ def test_what_is_over_or_of_another_image_is_clear(world):
     assert judged(world, "KM605") == (["not judged"], [])
     world.leave_kubernetes()
     assert set(judged(world, "KM605")[0]) <= {"not_applicable"}
+
+
+PAUSE = (
+    "E0216 19:39:20.989274    9262 remote_runtime.go:105] RunPodSandbox from runtime service failed"
+    ': rpc error: code = Unknown desc = failed pulling image "k8s.gcr.io/pause:3.2": Error response'
+    " from daemon: Get https://k8s.gcr.io/v2/: dial tcp 192.0.2.82:443: connect: connection refused"
+)
+OTHER = PAUSE.replace("pause:3.2", "etcd:3.4")
+
+
+def repeat(world, host, line, **more):
+    clock = world.data(host, "system")["clock"]
+    entry = {"count": 50, "minutes": 10, "first": clock - 590, "last": clock - 5, "line": line}
+    row = {"component": "kubelet", "source": "kubelet.service", "since": clock - 600}
+    components = [{**row, "entries": [{**entry, **more}]}]
+    world.documents[host]["collectors"]["repeated_errors"] = {
+        "status": "ok",
+        "data": {"read_at": clock, "components": components},
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "hosts"),
+    [
+        (PAUSE, {}, ["w1"]),
+        (OTHER, {}, []),
+        (PAUSE, {"count": 2, "minutes": 1}, []),
+    ],
+    ids=["of the sandbox", "of a container", "once or twice"],
+)
+def test_the_journal_tells_of_it_without_an_api_server(world, line, more, hosts):
+    world.api.update(status="error", reason="connection refused", collectors={})
+    repeat(world, "w1", line, **more)
+    _verdicts, findings = judged(world, "KM605")
+    assert [finding.host for finding in findings] == hosts
+    for finding in findings:
+        assert "(k8s.gcr.io/pause:3.2)" in finding.summary
+        assert finding.evidence[0].object == "kubelet.service"
+
+
+def test_events_and_journal_are_one_finding(world):
+    wait(world, event=EVENT)
+    repeat(world, "w1", PAUSE)
+    _verdicts, (finding,) = judged(world, "KM605")
+    assert "pause:3.6" in finding.summary
