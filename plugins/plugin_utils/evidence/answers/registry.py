@@ -44,6 +44,7 @@ from .node import (
     descriptors,
     devices,
     etcd,
+    failed_units,
     hangs,
     installer,
     instances,
@@ -109,6 +110,7 @@ NODE: Mapping[str, type] = {
     "kernel_log": kernel_log.KernelLog,
     "space": space.Spaces,
     "next_start": next_start.NextStart,
+    "failed_units": failed_units.FailedUnits,
     "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }
