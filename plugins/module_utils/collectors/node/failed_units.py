@@ -51,12 +51,12 @@ def _listed(context, argv):
 
 def names(text):
     """Return the names of the units that systemctl lists; some releases put a mark before each."""
-    found = []
+    units = []
     for line in text.split("\n")[:MAX_LISTED]:
         words = [word for word in line.split() if word.rpartition(".")[0]]
         if words and words[0].isprintable():
-            found.append(words[0][:255])
-    return found
+            units.append(words[0][:255])
+    return units
 
 
 def _rows(units, context):
@@ -97,5 +97,5 @@ def _was_stopped(unit):
 
 def _bindings(block):
     """Return the services with which a unit is stopped."""
-    found = " ".join(value for key in BINDINGS for value in block.get(key, [])).split()
-    return sorted({name[:120] for name in found if name.endswith(".service")})[:8]
+    services = " ".join(value for key in BINDINGS for value in block.get(key, [])).split()
+    return sorted({name[:120] for name in services if name.endswith(".service")})[:8]

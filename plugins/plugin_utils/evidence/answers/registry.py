@@ -132,8 +132,8 @@ CLUSTER: Mapping[str, type] = {
     "work": work.Work,
     "webhooks": webhooks.Webhooks,
     "api_services": api_services.ApiServices,
-    "object_events": object_events.ObjectEvents,
     "unmade": unmade.Unmade,
+    "object_events": object_events.ObjectEvents,
     "disruption_budgets": disruption_budgets.DisruptionBudgets,
 }
 COLLECTORS: Mapping[type, str] = {

@@ -111,9 +111,9 @@ def _hit(host: Host, row: FailedUnit) -> Detection:
     group = GROUPS[names.group(row.name)]
     unit = one_line(row.name, 120)
     line = decisive(row.lines)
-    said = f": {ends(line, QUOTED)}" if line else ""
+    quote = f": {ends(line, QUOTED)}" if line else ""
     hit = Detection(
-        f"{unit} {_state(row)}{said}; {group.clause}",
+        f"{unit} {_state(row)}{quote}; {group.clause}",
         tuple(_proofs(host, row)),
         f"see journalctl -u {shell_name(unit, 'UNIT')} -n 50, and correct what its lines name;"
         f" {group.advice}; then systemctl restart {shell_name(unit, 'UNIT')}",
@@ -147,9 +147,9 @@ def _state(row: FailedUnit) -> str:
 
 def decisive(lines: tuple[str, ...]) -> str:
     """Return the last line of a journal in which a program says what is wrong, or ""."""
-    own = [line for line in lines if not _BY_SYSTEMD.search(line) and "]: " in line]
-    worse = [line for line in own if _WORSE.search(line.partition("]: ")[2])]
-    line = (worse or own or [""])[-1]
+    written = [line for line in lines if not _BY_SYSTEMD.search(line) and "]: " in line]
+    worse = [line for line in written if _WORSE.search(line.partition("]: ")[2])]
+    line = (worse or written or [""])[-1]
     return one_line(line.partition("]: ")[2], 2000)
 
 
