@@ -151,6 +151,7 @@ COLLECTORS = (
     _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
     _node("next_start", tier=DEEP, timeout=20, needs=("kubelet", "runtime")),
+    _node("failed_units", timeout=8),
     _node("package_changes", timeout=5),
     _node("journal", path="/var/lib/kubemend"),
 )
