@@ -44,6 +44,7 @@ OF_WORKLOADS = frozenset(
         "cifs-share-missing",
         "ebs-volume-gone",
         "fs-group-refused",
+        "host-name-of-pod-too-long",
         "image-has-too-many-layers",
         "image-in-frozen-registry",
         "image-of-bitnami-moved",
