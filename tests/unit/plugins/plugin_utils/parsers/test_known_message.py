@@ -68,7 +68,7 @@ HARMLESS = [
     (
         "inotify-watches-used-up",
         "kubelet",
-        "E0301 10:00:00.000000 1234 server.go:10] write /var/lib/kubelet/x: no space left on device",
+        "E0301 10:00:00.000000 1234 a.go:10] write /var/lib/kubelet/x: no space left on device",
     ),
     (
         "inotify-instances-used-up",
@@ -838,7 +838,6 @@ WARNINGS = [
     ("apply the whole manifest", "kubectl diff -f first"),
     ("ceph osd blocklist rm", "reboot"),
     ("machine-config-daemon-force", "reboots the node"),
-    ("weave-netdata.db", "drain the nodes"),
     ('{"metadata":{"finalizers":null}}', "its file system is lost"),
     ("conmon_cgroup =", "on a drained node"),
     ("the same driver (KM524)", "drain the node"),
