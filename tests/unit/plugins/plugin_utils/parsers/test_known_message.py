@@ -66,6 +66,12 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "no-common-tls-version",
+        "kube-apiserver",
+        "I0301 10:00:00.000000 1 log.go:245] http: TLS handshake error from 10.0.0.7:53412: remote"
+        " error: tls: protocol version not supported",
+    ),
+    (
         "inotify-watches-used-up",
         "kubelet",
         "E0301 10:00:00.000000 1234 a.go:10] write /var/lib/kubelet/x: no space left on device",
