@@ -54,7 +54,6 @@ OF_WORKLOADS = frozenset(
         "layer-missing-in-registry",
         "memory-limit-below-use",
         "mount-point-in-read-only-volume",
-        "network-attachment-missing",
         "not-a-directory-mount",
         "nvidia-libraries-in-image",
         "sriov-without-device",
