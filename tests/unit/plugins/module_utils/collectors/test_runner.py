@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     base,
+    channels,
     registry,
     runner,
 )
@@ -43,7 +44,7 @@ def _killed(context):
 
 
 def _huge(context):
-    return "x" * (runner.MAX_COLLECTOR + 1)
+    return "x" * (channels.MAX_COLLECTOR + 1)
 
 
 def _unmarshallable(context):
@@ -64,7 +65,7 @@ def _loud(context):
         (_denied, "denied", "[Errno 13] Permission denied"),
         (_failed, "error", "no answer"),
         (_killed, "error", "the collector's process ended without an answer"),
-        (_huge, "error", f"more than {runner.MAX_COLLECTOR} bytes"),
+        (_huge, "error", f"more than {channels.MAX_COLLECTOR} bytes"),
         (_unmarshallable, "error", "the collector's process ended without an answer"),
     ],
 )
