@@ -37,8 +37,9 @@ def message(*parts):
 
 def write(fd, content):
     """Write all of it."""
-    while content:
-        content = content[os.write(fd, content) :]
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
 
 
 def kill(pid):
@@ -62,7 +63,7 @@ class Messages:
     """Takes messages apart as they come."""
 
     def __init__(self):
-        self.buffer = b""
+        self.buffer = bytearray()
 
     def add(self, chunk):
         """Return the messages that are complete now; Broken where one is none."""
@@ -80,7 +81,7 @@ class Messages:
             except (EOFError, ValueError, TypeError):
                 raise Broken(complete, Job.lost) from None
             start += size
-        self.buffer = self.buffer[start:]
+        del self.buffer[:start]
         return complete
 
 
@@ -146,6 +147,10 @@ class Child:
             return None, False
         return self.job.answered(b"".join(self.chunks)), True
 
+    def descriptors(self):
+        """Return the end of the pipe."""
+        return [self.fd]
+
 
 class Worker:
     """A process that does collectors one after the other, and its pipes.
@@ -160,10 +165,12 @@ class Worker:
         self.heard = time.monotonic()
         self.busy = 0.0  # seconds of the collectors that have ended here
         self.outbox = b""
+        self.is_awaited = False  # whether the runner waits for room in the inbox
         os.set_blocking(inbox, False)
 
     def tell(self, *parts):
         """Send a message as soon as the worker takes it, and never wait for that."""
+        self.heard = time.monotonic()
         self.outbox += message(*parts)
         self.push()
 

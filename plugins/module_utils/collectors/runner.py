@@ -62,17 +62,19 @@ class _Run:
         try:
             self._start_worker()
             while self.channels:
-                for fd, _event in self.poll.poll(self._milliseconds()):
-                    self._take(fd)
+                events = self.poll.poll(self._milliseconds())
+                # What one event leads to may close a pipe of another, and use its number again.
+                for fd, channel in [(fd, self.channels.get(fd)) for fd, _event in events]:
+                    if channel is self.channels.get(fd):
+                        self._take(fd, channel)
                 self._enforce(time.monotonic())
         finally:
             for channel in list(self.channels.values()):
                 self._close(channel)
         return self.records
 
-    def _take(self, fd):
+    def _take(self, fd, channel):
         """Take what came through a pipe, or send what a worker did not take yet."""
-        channel = self.channels.get(fd)
         if channel is None:
             self._push(fd)
         elif isinstance(channel, channels.Child):
@@ -91,15 +93,20 @@ class _Run:
         self.records[name], self.data[name] = record, record["data"]
         if self.main and self.main is not sender:
             self.main.tell(name, record["data"], has_ended)
-            if self.main.outbox:
-                self.poll.register(self.main.inbox, select.POLLOUT)
+            self._watch_inbox(self.main)
 
     def _push(self, inbox):
         if self.main and self.main.inbox == inbox:
             self.main.push()
-            if self.main.outbox:
-                return
-        self.poll.unregister(inbox)
+            self._watch_inbox(self.main)
+
+    def _watch_inbox(self, worker):
+        """Wait for room in an inbox while something has to go there."""
+        if worker.outbox and not worker.is_awaited:
+            self.poll.register(worker.inbox, select.POLLOUT)
+        elif worker.is_awaited and not worker.outbox:
+            self.poll.unregister(worker.inbox)
+        worker.is_awaited = bool(worker.outbox)
 
     def _watch(self, channel):
         self.channels[channel.fd] = channel
@@ -121,8 +128,8 @@ class _Run:
 
     def _dismiss(self, worker):
         """Let a worker begin nothing more."""
-        if worker.outbox:
-            self.poll.unregister(worker.inbox)
+        worker.outbox = b""
+        self._watch_inbox(worker)
         worker.dismiss()
 
     # Limits
@@ -241,8 +248,12 @@ class _Run:
                 self._start_worker()
         except OSError:
             pass
-        if not self.main:
+        if self.main:
+            return
+        if time.monotonic() < self.end:
             self._give_up(channels.Job.lost)
+        else:
+            self._give_up(channels.Job.late)
 
     def _give_up(self, outcome):
         """Give each collector that has no record and does not run the record of this outcome."""
@@ -261,14 +272,14 @@ class _Run:
     def _hear(self, worker):
         """Take the messages of a worker."""
         chunk = os.read(worker.fd, channels.CHUNK)
-        ended = not chunk
+        worker.heard, ended = time.monotonic(), not chunk
         outcome = channels.Job.lost
         try:
             messages = worker.messages.add(chunk)
         except channels.Broken as error:
             messages, outcome, chunk = error.messages, error.outcome, b""
         for name, *values in messages:
-            if worker.fd in self.channels:
+            if self.channels.get(worker.fd) is worker:
                 HANDLERS[name](self, worker, *values)
         if not chunk and self.channels.get(worker.fd) is worker:
             self._lose(worker, worker.job and outcome(worker.job), ended)
@@ -285,18 +296,22 @@ class _Run:
 
     def _recorded(self, worker, body):
         job, worker.job = worker.job, None
-        worker.heard = time.monotonic()
-        worker.busy += worker.heard - job.begin
+        worker.busy += time.monotonic() - job.begin
         self._save(job.name, job.answered(body), sender=worker)
         if worker is not self.main:
             self._close(worker)
 
+    def _flooded(self, worker):
+        self._lose(worker, worker.job.flooded(), has_ended=True)
+
     def _skipped(self, worker, name, status, error):
-        self._save(name, dict(NOT_ASKED, status=status, error=error), sender=worker)
+        if worker is self.main:
+            self._save(name, dict(NOT_ASKED, status=status, error=error), sender=worker)
 
     def _late(self, worker, name, reads):
         now = time.monotonic()
-        self._save(name, channels.Job(name, reads, now, now).late(), sender=worker)
+        if worker is self.main:
+            self._save(name, channels.Job(name, reads, now, now).late(), sender=worker)
 
     def _apart(self, worker, name, reads, begin, end, index, pid):  # noqa: PLR0913, PLR0917
         if worker is not self.main:
@@ -311,13 +326,14 @@ class _Run:
     def _failed(self, worker, text):
         if self.names is None:
             raise NoWorker(text)
-        self._lose(worker, worker.job and worker.job.lost())
+        self._lose(worker, worker.job and worker.job.lost(), has_ended=True)
 
 
 HANDLERS = {
     "plan": _Run._plan,
     "began": _Run._began,
     "record": _Run._recorded,
+    "flooded": _Run._flooded,
     "skipped": _Run._skipped,
     "late": _Run._late,
     "apart": _Run._apart,

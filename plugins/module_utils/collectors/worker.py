@@ -180,7 +180,11 @@ class _Work:
         """Do a collector in this process, and return its data."""
         self.pipes.send("began", collector.name, collector.reads, begin, limit)
         answer = _answer(collector, self._context(collector, limit))
-        self.pipes.send("record", marshal.dumps(answer))
+        body = marshal.dumps(answer)
+        if len(body) > channels.MAX_COLLECTOR:
+            self.pipes.send("flooded")
+            os._exit(0)  # with the memory that this one took
+        self.pipes.send("record", body)
         return answer[1]
 
     def _context(self, collector, limit):
