@@ -19,7 +19,10 @@ from ..system import json_line
 from . import channels
 
 MAX_DOCUMENT = 16 * 1024 * 1024
-PATIENCE = 1.0  # seconds of collectors one after the other, before the rest runs side by side
+# Seconds of one collector before the rest runs side by side, and the part of the whole time limit
+# that collectors may take one after the other. A node that is only busy needs less: more processes
+# would make it worse.
+PATIENCE, SHARE = 2.0, 1.0 / 3
 SILENCE = 10.0  # seconds in which a worker has to begin the next collector
 GRACE = 2.0  # seconds after the time limit, for a worker to say what was not begun
 MAX_WORKERS = 3
@@ -48,7 +51,8 @@ class _Run:
 
     def __init__(self, params, collectors=None, processes=None):
         self.params, self.collectors, self.processes = params, collectors, processes
-        self.end = time.monotonic() + max(1.0, float(params.get("timeout") or 30) - 1)
+        seconds = max(1.0, float(params.get("timeout") or 30) - 1)
+        self.end, self.share = time.monotonic() + seconds, seconds * SHARE
         self.records, self.data = {}, {}
         self.names, self.all_names = None, []
         self.has_asked, self.systemd = False, None
@@ -143,7 +147,7 @@ class _Run:
         """Return when the limit of a process, or the patience with it, is over."""
         job = channel.job
         if job and self._is_first(channel):
-            return min(job.end, job.begin + max(0.0, PATIENCE - channel.busy))
+            return min(job.end, job.begin + max(0.0, min(PATIENCE, self.share - channel.busy)))
         if job:
             return job.end
         if channel is self.main and len(self.channels) == 1:

@@ -362,8 +362,9 @@ def test_one_that_cannot_be_killed_holds_up_nothing(monkeypatch):
     assert len(stuck) == 2
 
 
-def test_the_rest_does_not_wait_for_one_that_is_slow(monkeypatch, pipe):
-    monkeypatch.setattr(runner, "PATIENCE", 0)
+@pytest.mark.parametrize("bound", ["PATIENCE", "SHARE"])
+def test_the_rest_does_not_wait_for_one_that_is_slow(monkeypatch, pipe, bound):
+    monkeypatch.setattr(runner, bound, 0)
     found = run_collectors(
         FakeCollector("slow", lambda context: os.read(pipe[0], 1)),
         FakeCollector("next", lambda context: os.write(pipe[1], b"x")),
