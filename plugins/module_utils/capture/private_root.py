@@ -27,6 +27,7 @@ DEVICES = ("null", "zero", "full", "random", "urandom")
 SYSTEM = ("/proc", "/sys", "/dev", *EMPTY)
 MOST_MOUNTS = 60
 LONGEST_LOG = 1 << 20
+START_SECONDS, END_SECONDS = 10, 5
 # linux/mount.h, linux/sched.h, linux/prctl.h, linux/capability.h
 RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = (
     1, 2, 4, 8, 32, 4096, 16384, 1 << 18,
@@ -132,8 +133,8 @@ class Program:
         """Wait until the program runs; raises RootError with what refused it."""
         reason = b""
         try:
-            if not select.select([refusal], [], [], 10)[0]:
-                reason = b"its mounts were not made within 10 s"
+            if not select.select([refusal], [], [], START_SECONDS)[0]:
+                reason = b"its mounts were not made in time"
             else:
                 reason = os.read(refusal, 300)
         finally:
@@ -159,14 +160,15 @@ class Program:
         return until is not None and until in self.text
 
     def end(self):
-        """Kill all of its processes, and wait for the end of the last one."""
-        try:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        except OSError:
-            pass
+        """End all of its processes, and wait for the last one."""
+        with contextlib.suppress(OSError):
+            os.kill(self._pid, signal.SIGTERM)
         # the pipe has no writer once the kernel has ended every process of its namespace
-        self.read(5)
+        self.read(END_SECONDS)
+        with contextlib.suppress(OSError):
+            if not self.has_ended:
+                os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
         os.close(self._out)
 
     def __enter__(self):
@@ -222,6 +224,7 @@ def _supervise(plan, mounts, out, refuse):
             libc.prctl(PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
             _enter(libc, plan, mounts)
             _become(libc, plan, out)
+        signal.signal(signal.SIGTERM, lambda *_dummy: os.kill(pid, signal.SIGKILL))
         os.close(out)
         os.close(refuse)
         code = os.waitpid(pid, 0)[1] and 1
