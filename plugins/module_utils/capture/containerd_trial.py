@@ -9,6 +9,7 @@ as it serves, or ended by itself, or at a time limit.
 """
 
 import os
+import re
 
 from ..collectors.node import runtime
 from ..system import command, files, procfs, runtime_files, systemd, toml_lines
@@ -26,15 +27,18 @@ ALWAYS_HIDDEN = (ROOT, STATE, NRI, "/var/lib/kubelet", "/var/lib/kubemend")
 ALWAYS_SEEN = ("/etc", "/usr", "/opt", "/lib", "/lib64", "/bin", "/sbin")
 KEPT_LINES, KEPT_FAILURES, LONGEST, MOST_PATHS = 8, 20, 600, 200
 LEAST_FREE = 512 * 1024  # KiB of memory that has to be free: one containerd takes a tenth
+# Where its parsers of TOML say that an error is: 1.x, and 2.x.
+PLACE = re.compile(r"\((\d{1,6}), \d{1,6}\)|\bat row (\d{1,6})\b")
 SERVED, ENDED, SILENT, REFUSED = "served", "ended", "silent", "refused"
 
 
 def run(params):
-    """Return {trial: {state, reason, path, program, lines, failures, cri}}.
+    """Return {trial: {state, reason, path, program, lines, failures, cri, place}}.
 
     state: served; ended, by itself; silent, until the time limit; refused, where nothing was
     started. reason: why it was refused. lines: its last ones. failures: of plugins. cri: whether it
-    loaded the plugin that serves the CRI.
+    began to load the plugin that serves the CRI. place: {path, line, key} of the setting that its
+    last line names.
     """
     answer = {
         "state": REFUSED,
@@ -44,6 +48,7 @@ def run(params):
         "lines": [],
         "failures": [],
         "cri": None,
+        "place": None,
     }
     try:
         _try(answer, params)
@@ -73,6 +78,8 @@ def _try(answer, params):
     with private_root.Folder(plan.place), private_root.Program(plan) as program:
         seconds = min(SECONDS, max(1, int(params.get("timeout") or 30) - 5))
         fill(answer, program, program.read(seconds, BOOTED))
+    if answer["state"] == ENDED:
+        answer["place"] = place_of("".join(answer["lines"][-1:]), runtime_files.configuration(path))
 
 
 def fill(answer, program, is_booted):
@@ -86,6 +93,25 @@ def fill(answer, program, is_booted):
     answer["lines"] = shown[-KEPT_LINES:]
     answer["failures"] = [line for line in shown if _is_failure(line)][-KEPT_FAILURES:]
     answer["cri"] = any(_loads_cri(line) for line in shown)
+
+
+def place_of(line, texts):
+    """Return {path, line, key} of the setting that a line names, None where it names none.
+
+    Of several files the line has to name the one that it is about.
+    """
+    match, named = PLACE.search(line), [path for path in texts if path in line]
+    paths = named if named or len(texts) > 1 else list(texts)
+    if match is None or len(paths) != 1:
+        return None
+    number = int(match.group(1) or match.group(2))
+    rows = [row for row in toml_lines.rows(texts[paths[0]]) if row[0] == number]
+    key = ".".join((*rows[0][1], rows[0][2])) if rows else ""
+    return {
+        "path": files.one_line(paths[0], 253),
+        "line": number,
+        "key": files.one_line(key, 200),
+    }
 
 
 def _is_failure(line):
@@ -144,13 +170,19 @@ def _folders(text):
 
     Its root, its state, and those of NRI, whose plugins containerd starts.
     """
-    rows = []
-    for _line, table, key, value in toml_lines.rows(text):
-        if not table and key in ("root", "state"):
-            rows += toml_lines.texts(value)
-        elif table[-1:] and table[-1].endswith(".nri") and key == "plugin_path":
-            rows += toml_lines.texts(value)
-    return rows
+    return [
+        folder
+        for _line, table, key, value in toml_lines.rows(text)
+        if _names_hidden("".join(table[-1:]), key)
+        for folder in toml_lines.texts(value)
+    ]
+
+
+def _names_hidden(table, key):
+    """Return whether a key of a table, an empty text for none, names such a folder."""
+    if table:
+        return table.endswith(".nri") and key == "plugin_path"
+    return key in ("root", "state")
 
 
 def memory_free(path="/proc/meminfo"):

@@ -94,9 +94,7 @@ class Plan:
     whose file systems it sees too; hidden: folders that are empty for it; place: the mount point.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - one record
-        self, argv, environment, needed=(), paths=(), hidden=(), place=MOUNT_POINT
-    ):
+    def __init__(self, argv, environment, needed=(), paths=(), hidden=(), place=MOUNT_POINT):
         self.argv = argv
         self.environment = environment
         self.needed = [os.path.realpath(path) for path in (argv[0], *needed)]
