@@ -78,7 +78,9 @@ def _of_cri(trial: Trial) -> Proof:
     if failure is not None:
         text, line = ends(failure.reason, 300), ends(failure.line, 400)
         return _decided(trial, Proof(PRESENT, text, line, is_cri=True, cure=failure.cure))
-    if trial.cri is False:
+    if trial.cri is None:
+        return Proof(UNKNOWN, "its answer says nothing of its CRI")
+    if not trial.cri:
         return Proof(PRESENT, "it loads no plugin that serves the CRI", is_cri=True)
     return Proof(CLEAR)
 
