@@ -39,7 +39,7 @@ DETACH, PDEATHSIG, DROP_CAPABILITY, CAPABILITIES = 2, 1, 24, 64
 # chown, dac_override, dac_read_search, fowner, fsetid, kill, setgid, setuid, setpcap, sys_chroot,
 # sys_admin, which mounts need
 KEPT_CAPABILITIES = frozenset((0, 1, 2, 3, 4, 5, 6, 7, 8, 18, 21))
-LAST_TO_LIVE, NICE = "1000", 10
+FIRST_VICTIM, NICE = "1000", 10
 CPU_SECONDS, FILE_BYTES = 30, 64 << 20
 # Per network namespace: the program may listen at each address of the node, which it has not.
 ANY_ADDRESS = ("/proc/sys/net/ipv4/ip_nonlocal_bind", "/proc/sys/net/ipv6/ip_nonlocal_bind")
@@ -56,7 +56,7 @@ class Folder:
     Its lock ends with the process, so that a folder of a run that was killed is taken over.
     """
 
-    def __init__(self, path=MOUNT_POINT):
+    def __init__(self, path):
         self.path = path
         self._lock = None
 
@@ -91,16 +91,16 @@ class Plan:
     """What is started, and what it sees.
 
     argv, environment: of the program; needed: files without which nothing can be learned; paths:
-    whose file systems it sees too; hidden: folders that are empty for it; place: the mount point.
+    whose file systems it sees too; hidden: folders that are empty for it.
     """
 
-    def __init__(self, argv, environment, needed=(), paths=(), hidden=(), place=MOUNT_POINT):
+    def __init__(self, argv, environment, needed=(), paths=(), hidden=()):
         self.argv = argv
         self.environment = environment
         self.needed = [os.path.realpath(path) for path in (argv[0], *needed)]
         self.paths = [os.path.realpath(path) for path in (*self.needed, *paths)]
         self.hidden = [os.path.realpath(path) for path in (*EMPTY, *hidden)]
-        self.place = place
+        self.place = MOUNT_POINT
 
 
 class Program:
@@ -214,6 +214,8 @@ def _supervise(plan, mounts, out, refuse):
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         os.setsid()
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:
+            score.write(FIRST_VICTIM)
         libc.prctl(PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         spaces = NEW_MOUNTS | NEW_UTS | NEW_IPC | NEW_PIDS | NEW_NETWORK
         _done(libc.unshare(spaces), "namespaces of its own")
