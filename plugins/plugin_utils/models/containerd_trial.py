@@ -28,6 +28,7 @@ _OF_PRIVATE_ROOT = re.compile(
 )
 # With which containerd ends; a stack of Go, or no word at all, says nothing of its configuration.
 _END = re.compile(r"^containerd: |\blevel=fatal\b|\"level\":\"fatal\"")
+PROGRAM = "containerd: "
 _AT_ONCE = {
     "refused": "nothing was started",
     "silent": "it neither served nor ended within the time limit",
@@ -69,7 +70,8 @@ def _of_end(trial: Trial) -> Proof:
     line = next((row for row in reversed(trial.lines) if _END.search(row)), "")
     if not line:
         return Proof(UNKNOWN, "it ended without a reason")
-    return _decided(trial, Proof(PRESENT, ends(component_log.text(line), 300), ends(line, 400)))
+    text = ends(component_log.text(line).removeprefix(PROGRAM), 300)
+    return _decided(trial, Proof(PRESENT, text, ends(line.removeprefix(PROGRAM), 400)))
 
 
 def _of_cri(trial: Trial) -> Proof:

@@ -267,7 +267,7 @@ def test_the_file_and_the_key_that_containerd_names_in_a_trial(world):
     proofs = [(proof.kind, proof.path, proof.line, proof.text) for proof in found.evidence[1:]]
     assert proofs == [("file", "/etc/containerd/config.toml", 3, "grpc.gid")]
     assert found.evidence[0].kind == "log"
-    assert found.evidence[0].text in found.summary or "many(string)" in found.evidence[0].text
+    assert "many(string)" in found.evidence[0].text
 
 
 def test_a_trial_that_proves_is_better_than_reading(world):
