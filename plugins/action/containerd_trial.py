@@ -74,20 +74,20 @@ def runs_containerd(document: Mapping[str, Any]) -> bool:
 
 def bounded(answer: Mapping[str, Any]) -> Trial:
     """Return a node's answer as it may be kept."""
-    said = decode(Trial, answer.get("trial") or {}).answer
+    trial = decode(Trial, answer.get("trial") or {}).answer
     line, ends = evidence_document.one_line, evidence_document.ends
-    if said.state not in STATES:
+    if trial.state not in STATES:
         return Trial(state=REFUSED, reason="its answer says nothing of a trial start")
     place = None
-    if said.place is not None:
-        place = Place(line(said.place.path), said.place.line, line(said.place.key))
+    if trial.place is not None:
+        place = Place(line(trial.place.path), trial.place.line, line(trial.place.key))
     return Trial(
-        state=said.state,
-        reason=line(said.reason),
-        path=line(said.path),
-        program=line(said.program),
-        lines=tuple(ends(text, LONGEST) for text in said.lines[-MOST_LINES:]),
-        failures=tuple(ends(text, LONGEST) for text in said.failures[-MOST_LINES:]),
-        cri=said.cri,
+        state=trial.state,
+        reason=line(trial.reason),
+        path=line(trial.path),
+        program=line(trial.program),
+        lines=tuple(ends(text, LONGEST) for text in trial.lines[-MOST_LINES:]),
+        failures=tuple(ends(text, LONGEST) for text in trial.failures[-MOST_LINES:]),
+        cri=trial.cri,
         place=place,
     )

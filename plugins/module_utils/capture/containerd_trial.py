@@ -156,13 +156,11 @@ def _below(folders):
 
 def _named_paths(texts):
     """Return the absolute paths that a configuration names."""
-    return [
-        value
-        for text in texts.values()
-        for _line, _table, _key, row in toml_lines.rows(text)
-        for value in toml_lines.texts(row)
-        if value.startswith("/") and "\n" not in value
-    ]
+    paths = []
+    for text in texts.values():
+        for _line, _table, _key, row in toml_lines.rows(text):
+            paths += [value for value in toml_lines.texts(row) if value.startswith("/")]
+    return paths
 
 
 def _folders(text):
@@ -170,12 +168,11 @@ def _folders(text):
 
     Its root, its state, and those of NRI, whose plugins containerd starts.
     """
-    return [
-        folder
-        for _line, table, key, value in toml_lines.rows(text)
-        if _names_hidden("".join(table[-1:]), key)
-        for folder in toml_lines.texts(value)
-    ]
+    folders = []
+    for _line, table, key, value in toml_lines.rows(text):
+        if _names_hidden("".join(table[-1:]), key):
+            folders += toml_lines.texts(value)
+    return folders
 
 
 def _names_hidden(table, key):

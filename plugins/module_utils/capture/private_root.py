@@ -58,7 +58,7 @@ class Folder:
 
     def __init__(self, path):
         self.path = path
-        self._lock = None
+        self._lock = -1
 
     def __enter__(self):
         import fcntl
@@ -90,15 +90,15 @@ class Folder:
 class Plan:
     """What is started, and what it sees.
 
-    argv, environment: of the program; needed: files without which nothing can be learned; paths:
+    argv, environment: of the program; required: files without which nothing can be learned; paths:
     whose file systems it sees too; hidden: folders that are empty for it.
     """
 
-    def __init__(self, argv, environment, needed=(), paths=(), hidden=()):
+    def __init__(self, argv, environment, required=(), paths=(), hidden=()):
         self.argv = argv
         self.environment = environment
-        self.needed = [os.path.realpath(path) for path in (argv[0], *needed)]
-        self.paths = [os.path.realpath(path) for path in (*self.needed, *paths)]
+        self.required = [os.path.realpath(path) for path in (argv[0], *required)]
+        self.paths = [os.path.realpath(path) for path in (*self.required, *paths)]
         self.hidden = [os.path.realpath(path) for path in (*EMPTY, *hidden)]
         self.place = MOUNT_POINT
 
@@ -110,7 +110,7 @@ class Program:
         with open(LAYERS, encoding="ascii") as text:
             if "overlay" not in text.read().split():
                 raise RootError("this kernel has no overlay loaded, which the trial start needs")
-        unseen = [path for path in plan.needed if _is_below(path, plan.hidden)]
+        unseen = [path for path in plan.required if _is_below(path, plan.hidden)]
         if unseen:
             raise RootError(f"{unseen[0]} lies in a folder that a trial start does not see")
         self._mounts = wanted_mounts(plan)
@@ -148,8 +148,8 @@ class Program:
         """
         end = time.monotonic() + seconds
         while not self.has_ended and (until is None or until not in self.text):
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self._out], [], [], left)[0]:
+            rest = max(0, end - time.monotonic())
+            if not select.select([self._out], [], [], rest)[0]:
                 break
             part = os.read(self._out, 65536)
             self.has_ended = not part

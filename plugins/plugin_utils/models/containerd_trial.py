@@ -52,7 +52,7 @@ class Proof:
     cure: str = ""
 
 
-def of(trial: Trial, needs_cri: bool) -> Proof:
+def proof(trial: Trial, needs_cri: bool) -> Proof:
     """Return what a trial start proves. needs_cri: whether the kubelet uses this containerd."""
     if trial.state in _AT_ONCE:
         return Proof(UNKNOWN, one_line(trial.reason) or _AT_ONCE[trial.state])
@@ -87,9 +87,9 @@ def _of_cri(trial: Trial) -> Proof:
     return Proof(CLEAR)
 
 
-def _decided(trial: Trial, proof: Proof) -> Proof:
+def _decided(trial: Trial, result: Proof) -> Proof:
     """Return the proof, unknown where the trial itself may be the reason."""
     # the configuration itself was there
-    if _OF_PRIVATE_ROOT.search(proof.text.replace(trial.path or "\0", "")):
-        return Proof(UNKNOWN, f"the trial itself may be the reason of: {proof.text}", proof.line)
-    return proof
+    if _OF_PRIVATE_ROOT.search(result.text.replace(trial.path or "\0", "")):
+        return Proof(UNKNOWN, f"the trial itself may be the reason of: {result.text}", result.line)
+    return result

@@ -295,7 +295,7 @@ def refused_files(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResu
     if answer.trial is None:
         yield read
         return
-    proof = containerd_trial.of(
+    proof = containerd_trial.proof(
         answer.trial, contract.answer(document, Runtime).kind == "containerd"
     )
     if proof.verdict == containerd_trial.UNKNOWN:

@@ -55,7 +55,7 @@ def captured(release: str, name: str) -> next_start.Trial:
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("name", PROOFS)
 def test_real_answers(release, name):
-    proof = containerd_trial.of(captured(release, name), True)
+    proof = containerd_trial.proof(captured(release, name), True)
     assert (proof.verdict, proof.is_cri) == PROOFS[name], proof
     assert WORDS.get(name, "") in proof.text
     assert bool(proof.text) == (proof.verdict != "clear")
@@ -69,7 +69,7 @@ def test_every_capture_is_judged(release):
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_kubelet_of_another_runtime_needs_no_cri(release):
     names = [name for name, (_verdict, is_cri) in PROOFS.items() if is_cri]
-    proofs = {containerd_trial.of(captured(release, name), False).verdict for name in names}
+    proofs = {containerd_trial.proof(captured(release, name), False).verdict for name in names}
     assert proofs == {"clear"}
 
 
@@ -87,7 +87,7 @@ def test_a_kubelet_of_another_runtime_needs_no_cri(release):
 )
 def test_what_proves_nothing(state, lines, word):
     trial = next_start.Trial(state=state, reason="no unshare", lines=lines)
-    proof = containerd_trial.of(trial, True)
+    proof = containerd_trial.proof(trial, True)
     assert proof.verdict == "unknown"
     assert word in proof.text
 
@@ -95,13 +95,13 @@ def test_what_proves_nothing(state, lines, word):
 def test_a_configuration_in_a_folder_that_a_trial_does_not_see_is_named_all_the_same():
     line = "containerd: failed to load TOML: /var/lib/own/config.toml: (2, 2): unexpected token"
     trial = next_start.Trial(state="ended", path="/var/lib/own/config.toml", lines=(line,))
-    assert containerd_trial.of(trial, True).verdict == "present"
+    assert containerd_trial.proof(trial, True).verdict == "present"
 
 
 def test_a_line_of_json_that_containerd_does_not_survive():
     line = '{"level":"fatal","msg":"Failed to run CRI service"}'
-    assert containerd_trial.of(next_start.Trial(state="ended", lines=(line,)), True).line == line
+    assert containerd_trial.proof(next_start.Trial(state="ended", lines=(line,)), True).line == line
 
 
 def test_an_answer_without_a_word_of_its_cri_is_not_clear():
-    assert containerd_trial.of(next_start.Trial(state="served"), True).verdict == "unknown"
+    assert containerd_trial.proof(next_start.Trial(state="served"), True).verdict == "unknown"
