@@ -90,7 +90,7 @@ def test_it_is_the_first_victim_of_the_kernel_and_yields(tmp_path, trial_folder)
 
 def test_a_program_that_goes_on_is_ended_with_its_children(tmp_path, trial_folder):
     marker = f"{tmp_path}/marker"
-    path = program(tmp_path, f"sh -c 'sleep 300; true {marker}' & echo up; wait\n")
+    path = program(tmp_path, f"sh -c 'echo up; sleep 300; true {marker}' & wait\n")
     plan = private_root.Plan([path], ENVIRONMENT)
     with private_root.Folder(plan.place), private_root.Program(plan) as running:
         assert running.read(20, b"up\n")
@@ -103,7 +103,7 @@ def test_a_program_that_goes_on_is_ended_with_its_children(tmp_path, trial_folde
 
 def test_a_kill_ends_the_program_and_the_next_run_removes_the_folder(tmp_path, trial_folder):
     marker = f"{tmp_path}/marker"
-    path = program(tmp_path, f"echo up; sh -c 'sleep 300; true {marker}'\n")
+    path = program(tmp_path, f"sh -c 'echo up; sleep 300; true {marker}'\n")
     plan = private_root.Plan([path], ENVIRONMENT)
     read, write = os.pipe()
     pid = os.fork()
