@@ -51,6 +51,7 @@ from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
 from .host_network import HostNetwork
+from .kubelet import config as kubelet_config
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
@@ -126,6 +127,7 @@ class Host:
     next_release: NextRelease = field(default_factory=NextRelease)
     # what its kernel said of remote storage
     storage_lines: tuple[KernelLine, ...] = ()
+    kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -299,6 +301,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         pod_errors=pod_errors.extract(document),
         next_release=next_release.extract(document),
         storage_lines=storage_clients.lines(document),
+        kubelet_root=kubelet_config.other_root(kubelet.argv),
     )
 
 

@@ -70,7 +70,10 @@ CLASSES = (
     ("neighbours", rb"neigh(?:bou?r)?: .{1,40}neighbou?r table overflow|^Neighbour table overflow"),
     ("connections", rb"nf_conntrack: table full, dropping packet"),
     ("checksum", rb"^(?:UDP|TCP): bad checksum\. "),
-    ("card", rb"^NETDEV WATCHDOG: |Detected (?:Tx|Hardware) Unit Hang|transmit queue \d+ timed out"),
+    (
+        "card",
+        rb"^NETDEV WATCHDOG: |Detected (?:Tx|Hardware) Unit Hang|transmit queue \d+ timed out",
+    ),
     ("hardware", rb"\[Hardware Error\]: (?!Machine check events logged)|^EDAC .{1,30}: \d+ [CU]E "),
     ("gpu", rb"^NVRM: (?:Xid |API mismatch|GPU .{1,60}has fallen off|.{0,60}[Ff]ailed to init)"),
     ("gpu", rb"^NVRM: .{0,60}RmInitAdapter failed|^NVRM: The NVIDIA .{1,300}(?:GSP\)|Legacy)"),
