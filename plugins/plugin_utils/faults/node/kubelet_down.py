@@ -258,6 +258,8 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         component=KUBELET,
         risk=0,
     )
+    if wait.is_whole:
+        return hit
     return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version, is_of_program=True)
 
 
