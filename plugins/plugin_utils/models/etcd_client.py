@@ -44,7 +44,7 @@ def advice(flags: Sequence[str]) -> str:
     if not flags:
         return ""
     return (
-        "give kube-apiserver --etcd-certfile and --etcd-keyfile: a certificate for clients by the CA"
-        " of --trusted-ca-file of etcd, and its key (kubeadm: apiserver-etcd-client.crt and .key);"
+        "give kube-apiserver --etcd-certfile and --etcd-keyfile: a certificate for clients by the"
+        " CA of --trusted-ca-file of etcd, and its key (kubeadm: apiserver-etcd-client.crt and .key);"
         " else "
     )

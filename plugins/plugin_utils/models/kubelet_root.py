@@ -57,8 +57,8 @@ def elsewhere(cluster: Cluster, row: Waiting) -> Root | None:
     driver = "the driver" if name is None else name.group("name")
     return Root(
         f"the kubelet of that node has its folder at {root} (--root-dir), where it looks for"
-        f" drivers: {driver} does not run there, or its pods mount {USUAL_ROOT} of the host and register"
-        " below that",
+        f" drivers: {driver} does not run there, or its pods mount {USUAL_ROOT} of the host and"
+        " register below that",
         _advice(root),
         _proof(host, root),
     )
