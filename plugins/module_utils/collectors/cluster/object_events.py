@@ -101,7 +101,7 @@ def _take_all(api, selector, rows):
 def _is_kept(item):
     about, reason = item.get("involvedObject") or {}, item.get("reason")
     if about.get("kind") != NODE:
-        return reason in REASONS.get(about.get("kind"), ())
+        return reason in REASONS.get(about.get("kind") or "", ())
     return reason in NODE_REASONS or (item.get("type") == "Warning" and reason not in USUAL)
 
 
