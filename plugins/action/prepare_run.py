@@ -44,6 +44,8 @@ CAPTURE_COLLECTORS = ("system", "kubelet", "instances", "space", "journal")
 RESTART_COLLECTORS = ("manifests", "component_http", "installer", "devices")
 # The consent to a capture of the scheduler's cache, by the mode of the run.
 CAPTURE_CONSENT = {"repair": scheduler.GO, "plan": scheduler.CHECK}
+# The symptom for which containerd is started in a trial, and the risk of that.
+TRIAL_SYMPTOM, TRIAL_RISK = "before_reboot", 1
 # Where rejected pods are the symptom, the collector takes one of them.
 SYMPTOM_PODS = {"admission_errors": REJECTED}
 
@@ -98,7 +100,7 @@ class ActionModule(ActionBase):
             faults |= {INTERRUPTED}  # nothing is repaired on top of a run that was interrupted
         notices = list(hosts.notices)
         if args["mode"] == "observe":
-            notices += without_effect(settings, "audit")
+            notices += without_effect(settings, "audit", _trial_consent(settings, symptom))
         directory = _report_directory(settings, _waivers(settings)).make(collects=True)
         for folder in (directory["evidence_dir"], directory["evidence_after_dir"]):
             _note_excluded(folder, hosts)
@@ -106,6 +108,7 @@ class ActionModule(ActionBase):
         return {
             **directory,
             **_capturing(settings, mode, symptom, chosen),
+            **_trying(settings, symptom, self._task.check_mode, chosen),
             **bundle,
             "pattern": hosts.pattern,
             "outside": {
@@ -377,6 +380,34 @@ def _capturing(
         capture_level=settings.capture_level,
         capture_seconds=settings.capture_seconds,
     )
+    return chosen
+
+
+def _trial_consent(settings: Settings, symptom: str | None) -> tuple[str, ...]:
+    """Return the variables that a trial start of containerd uses, none where none is asked for."""
+    if settings.probe and symptom == TRIAL_SYMPTOM:
+        return ("kubemend_probe", "kubemend_max_risk")
+    return ()
+
+
+def _trying(
+    settings: Settings, symptom: str | None, check_mode: bool, chosen: dict[str, Any]
+) -> dict[str, Any]:
+    """Add whether containerd is started in a trial, or why that is not done."""
+    obstacle = ""
+    if settings.max_risk < TRIAL_RISK:
+        obstacle = f"it needs -e kubemend_max_risk={TRIAL_RISK}"
+    elif check_mode:
+        obstacle = "check mode starts nothing on a node"
+    is_asked = bool(_trial_consent(settings, symptom))
+    if is_asked:
+        # the plan of this playbook is shown only: its steps need no proof
+        chosen["settings"]["probe"] = False
+    if is_asked and obstacle:
+        chosen["settings"]["notices"].append(
+            f"kubemend_probe: containerd is not started in a trial ({obstacle})."
+        )
+    chosen["settings"]["trial"] = is_asked and not obstacle
     return chosen
 
 

@@ -68,7 +68,10 @@ MORE = {
         " fstab, certificates. A node can run for months with a file that its next start refuses."
         " The playbook compares what lies on the disk with what runs. Run it before you reboot a"
         " node, with `-e kubemend_fail_on=critical` in a script: it exits with 2 where the node"
-        " would not come back. A fault of now is named too, because a start does not cure it."
+        " would not come back. A fault of now is named too, because a start does not cure it. With"
+        " `-e kubemend_probe=true -e kubemend_max_risk=1` the containerd of the disk is started on"
+        " each node, apart from the one that runs, and ended again: [what that starts and"
+        " writes](../repairs.md#a-trial-start-of-containerd)."
     ),
     "before_upgrade": (
         "The release is the one that follows that of the API server; `-e kubemend_upgrade_to=1.37`"

@@ -20,13 +20,6 @@ _APT = threading.Lock()
 # A test that inherits these would test the caller's shell. Proxies, pip's
 # index and certificates stay: without them nothing can be installed.
 FOREIGN = (
-    # Users keep bytecode, and a run without it compiles half of its time.
-    "PYTHONDONTWRITEBYTECODE",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "PYTHONSTARTUP",
-    "PYTHONSAFEPATH",
-    "PYTHONINSPECT",
     "VIRTUAL_ENV",
     "MAKEFLAGS",
     "MFLAGS",
@@ -42,7 +35,8 @@ FOREIGN = (
     "GIT_WORK_TREE",
     "GIT_INDEX_FILE",
 )
-FOREIGN_PREFIXES = ("ANSIBLE_", "MOLECULE_", "KUBEMEND_")
+# PYTHON: users keep bytecode, and a run without it compiles half of its time.
+FOREIGN_PREFIXES = ("PYTHON", "ANSIBLE_", "MOLECULE_", "KUBEMEND_")
 OURS = ("KUBEMEND_LAB_CACHE",)
 
 

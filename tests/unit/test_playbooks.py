@@ -120,6 +120,43 @@ def test_consent_counts_where_a_playbook_may_repair(operator, playbook, args, mo
     assert (done.report()["mode"], done.report()["steps"]) == (mode, [])
 
 
+@pytest.mark.parametrize(
+    ("playbook", "args", "word", "is_started"),
+    [
+        ("before_reboot", (), "", False),
+        ("before_reboot", ("-e", "kubemend_max_risk=1"), "no effect in audit", False),
+        ("before_reboot", ("-e", "kubemend_probe=true"), "kubemend_max_risk=1", False),
+        (
+            "before_reboot",
+            ("-e", "kubemend_probe=true", "-e", "kubemend_max_risk=1", "--check"),
+            "check mode",
+            False,
+        ),
+        (
+            "before_reboot",
+            ("-e", "kubemend_probe=true", "-e", "kubemend_max_risk=1"),
+            "",
+            True,
+        ),
+        (
+            "audit",
+            ("-e", "kubemend_probe=true", "-e", "kubemend_max_risk=1"),
+            "no effect in audit",
+            False,
+        ),
+    ],
+)
+def test_a_trial_start_of_containerd_needs_its_switch_and_the_risk(
+    operator, playbook, args, word, is_started
+):
+    done = operator.run(playbook, *args)
+    assert done.rc == 0, done.output
+    assert (done.report()["mode"], done.report()["steps"]) == ("observe", [])
+    assert ("Start containerd in a trial, apart" in done.stdout) == is_started
+    assert word in done.words
+    assert word or "no effect" not in done.words
+
+
 def test_chosen_faults_only(operator):
     done = operator.run("audit", "-e", "kubemend_faults=KM107,KM901")
     assert {item["code"] for item in done.report()["verdicts"]} == {"KM107", "KM901"}
@@ -283,7 +320,10 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
         for task in flattened(play["tasks"], path.parent):
             once = task.get("run_once", False) or "ansible.builtin.meta" in task
             lists = (task.get("kubemend.remediation.revert_run") or {}).get("state") == "listed"
-            reads = any(name.endswith((".node_evidence_info", ".pod_logs_info")) for name in task)
+            reads = any(
+                name.endswith((".node_evidence_info", ".pod_logs_info", ".containerd_trial"))
+                for name in task
+            )
             assert once or lists or reads, "a per-host task beside the collectors"
             asks_a_node = any(
                 name.endswith(
@@ -295,6 +335,7 @@ def test_every_play_pins_its_strategy_and_gathers_nothing(path):
                         ".revert_run",
                         ".log_level",
                         ".scheduler_dump",
+                        ".containerd_trial",
                     )
                 )
                 for name in task

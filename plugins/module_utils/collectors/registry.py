@@ -26,7 +26,8 @@ class Collector:
 
     needs: collectors whose data it uses. components, path: one of these components or this path
     must be here. asks: it has a question() for systemd. follows: a collector whose data start it
-    in a plain audit too, where they report that something is used up (used_up).
+    in a plain audit too, where they report that something is used up (used_up). waits: it waits for
+    a network, so that it gets a process of its own.
     """
 
     __slots__ = (
@@ -39,6 +40,7 @@ class Collector:
         "reads",
         "tier",
         "timeout",
+        "waits",
     )
 
     def __init__(  # noqa: PLR0913, PLR0917 - one row of the registry
@@ -52,6 +54,7 @@ class Collector:
         path=None,
         asks=False,
         follows=None,
+        waits=False,
     ):
         self.name = name
         self.reads = reads
@@ -62,6 +65,7 @@ class Collector:
         self.path = path
         self.asks = asks
         self.follows = follows
+        self.waits = waits
 
     def module(self):
         """Import the code of the collector."""
@@ -105,9 +109,9 @@ COLLECTORS = (
     _node("manifests", needs=("kubelet",)),
     _node("instances"),
     _node("static_pod_paths", timeout=5, needs=("manifests",)),
-    _node("api_server", timeout=8, needs=("manifests", "instances")),
-    _node("api_load", timeout=12, needs=("instances", "api_server")),
-    _node("component_http", timeout=20, needs=("instances",), components=ELECTING),
+    _node("api_server", timeout=8, needs=("manifests", "instances"), waits=True),
+    _node("api_load", timeout=12, needs=("instances", "api_server"), waits=True),
+    _node("component_http", timeout=20, needs=("instances",), components=ELECTING, waits=True),
     _node("component_end", timeout=8, needs=("kubelet", "manifests", "instances")),
     _node("component_units", needs=("instances",)),
     _node("system_pods", timeout=5, needs=("kubelet",)),
@@ -122,8 +126,9 @@ COLLECTORS = (
         needs=("instances",),
         components=("kube-apiserver", "etcd"),
         path="/var/lib/rancher/k3s/server/db/etcd",
+        waits=True,
     ),
-    _node("certificates", timeout=8, needs=("kubelet", "manifests", "instances")),
+    _node("certificates", timeout=8, needs=("kubelet", "manifests", "instances"), waits=True),
     _node("installer", timeout=5),
     _node("devices", timeout=8, path="/var/lib/kubelet/device-plugins"),
     _node("pinning", timeout=8, needs=("kubelet",)),
@@ -141,7 +146,7 @@ COLLECTORS = (
     _node("cri", timeout=8, needs=("runtime",)),
     _node("cni", timeout=8, needs=("kubelet", "runtime", "cri")),
     _node("unit_start", timeout=8, needs=("kubelet", "runtime", "component_units")),
-    _node("api_way", needs=("kubelet",)),
+    _node("api_way", needs=("kubelet",), waits=True),
     _node("repeated_errors", timeout=8, needs=("kubelet", "runtime", "instances")),
     _node("descriptors", tier=DEEP, timeout=20, follows="limits"),
     _node("pressure", timeout=5, needs=("kubelet",)),
@@ -151,6 +156,7 @@ COLLECTORS = (
     _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
     _node("next_start", tier=DEEP, timeout=20, needs=("kubelet", "runtime")),
+    _node("failed_units", timeout=8),
     _node("package_changes", timeout=5),
     _node("journal", path="/var/lib/kubemend"),
 )

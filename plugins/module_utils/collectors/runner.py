@@ -1,26 +1,32 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs collectors side by side, each in a child of its own, and bounds time and size.
+"""Relays the records of collectors that run in other processes, and bounds time and size.
 
-A read that blocks in the kernel cannot be interrupted: its child is killed, and abandoned where
-even that has to wait.
+The process forks before it imports a collector, while it is small. One worker does the collectors
+one after the other. A collector that blocks, ends its process or sends too much costs only itself:
+another worker does the rest, each in a process of its own. A read that blocks in the kernel cannot
+be interrupted: its process is killed, and abandoned where even that has to wait.
 """
 
-import contextlib
-import marshal
 import os
 import select
 import sys
 import time
 
 from ..shared.version import TOOL_VERSION
-from ..system import files, json_line, procfs, yaml_scalars
-from . import base, registry
+from ..system import json_line
+from . import channels
 
-SIGKILL = 9  # the module signal brings enum: 9 ms
-MAX_COLLECTOR = 6 * 1024 * 1024
 MAX_DOCUMENT = 16 * 1024 * 1024
+# Seconds of one collector before the rest runs side by side, and the part of the whole time limit
+# that collectors may take one after the other. A node that is only busy needs less: more processes
+# would make it worse.
+PATIENCE, SHARE = 2.0, 1.0 / 3
+SILENCE = 10.0  # seconds in which a worker has to begin the next collector
+GRACE = 2.0  # seconds after the time limit, for a worker to say what was not begun
+MAX_WORKERS = 3
+SLOTS, MANY_SLOTS = 16, 64  # children of the first worker, and of another
 NOT_ASKED = {
     "status": "not_asked",
     "truncated": False,
@@ -29,315 +35,323 @@ NOT_ASKED = {
     "duration_ms": 0,
     "error": None,
 }
-SHARED = (
-    files,
-    yaml_scalars,
-)  # imported before the children are made, so that each has them already
 
 
-class _Child:
-    """One collector at work."""
-
-    def __init__(self, collector, context, end):
-        self.collector = collector
-        self.begin = time.monotonic()
-        self.end = end
-        self.chunks = []
-        self.size = 0
-        self.fd, write_fd = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _work(collector, context, write_fd)
-        os.close(write_fd)
-
-    def read(self):
-        """Take what is there; return False at its end, or when it grew too long."""
-        chunk = os.read(self.fd, 262144)
-        self.size += len(chunk)
-        self.chunks.append(chunk)
-        return bool(chunk) and self.size <= MAX_COLLECTOR
-
-    def record(self, late):
-        """Return the record of the collector."""
-        spent = round((time.monotonic() - self.begin) * 1000)
-        status, data, truncated, source, error = (
-            "error",
-            None,
-            False,
-            None,
-            "the collector's process ended without an answer",
-        )
-        if late:
-            status, error = "timeout", f"no answer within {round(self.end - self.begin)} s"
-        elif self.size > MAX_COLLECTOR:
-            truncated, error = True, f"more than {MAX_COLLECTOR} bytes"
-        else:
-            with contextlib.suppress(EOFError, ValueError, TypeError):
-                status, data, truncated, source, error = marshal.loads(b"".join(self.chunks))
-        return {
-            "status": status,
-            "truncated": truncated,
-            "data": data,
-            "source": source or self.collector.reads,
-            "duration_ms": spent,
-            "error": error,
-        }
-
-    def ended(self, ready, now):
-        """Return the record of a child that has ended, and reap it; None while there is more."""
-        if ready:
-            more = self.read()
-        else:
-            more = True
-        late = more and now >= self.end
-        if more and not late:
-            return None
-        record = self.record(late)
-        self.close(not more and self.size <= MAX_COLLECTOR)
-        return record
-
-    def close(self, ended):
-        """Reap the child, or kill it.
-
-        A child that the kernel does not end is left behind, because this program does not
-        wait.
-        """
-        os.close(self.fd)
-        try:
-            if not ended:
-                os.kill(self.pid, SIGKILL)
-            os.waitpid(self.pid, 0 if ended else os.WNOHANG)
-        except OSError:
-            pass
+class NoWorker(Exception):
+    """No process can say which collectors there are."""
 
 
-def _work(collector, context, fd):
-    """Run the child: only its answer may leave it, and it never returns."""
-    try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(null, number)  # ssh waits until no process holds its channel
-        if collector.tier == registry.DEEP:
-            os.nice(10)
-        answer = marshal.dumps(_answer(collector, context))
-        while answer:
-            answer = answer[os.write(fd, answer) :]
-    finally:
-        os._exit(0)
-
-
-def _answer(collector, context):
-    status, data, error = "ok", None, None
-    try:
-        data = collector.run(context)
-    except base.Absent as reason:
-        status, error = "absent", reason
-    except base.Denied as reason:
-        status, error = "denied", reason
-    except base.Failed as reason:
-        status, error, data = "error", reason, reason.data
-    except PermissionError as reason:
-        status, error = "denied", reason
-    except Exception as reason:  # pylint: disable=broad-except
-        # an answer of an unexpected shape costs this collector only
-        status, error = "error", f"{type(reason).__name__}: {reason}"
-    return (
-        status,
-        data,
-        context.truncated,
-        context.source,
-        None if error is None else files.one_line(error),
-    )
-
-
-def run(params, collectors, processes, clock=time.monotonic):
-    """Return {name: record}. A collector starts as soon as those that it needs have ended."""
-    return _Run(params, collectors, processes, clock).records_of_all()
+def run(params, collectors=None, processes=None):
+    """Return {name: record} of these collectors, by default of those that the parameters name."""
+    return _Run(params, collectors, processes).records_of_all()
 
 
 class _Run:
     """Runs the collectors of one document."""
 
-    def __init__(self, params, collectors, processes, clock):
-        self.params, self.processes, self.clock = params, processes, clock
-        self.end = clock() + max(1.0, float(params.get("timeout") or 30) - 1)
-        self.records, self.data, self.children = {}, {}, {}
+    def __init__(self, params, collectors=None, processes=None):
+        self.params, self.collectors, self.processes = params, collectors, processes
+        seconds = max(1.0, float(params.get("timeout") or 30) - 1)
+        self.end, self.share = time.monotonic() + seconds, seconds * SHARE
+        self.records, self.data = {}, {}
+        self.names, self.all_names = None, []
+        self.has_asked, self.systemd = False, None
         self.poll = select.poll()
-        self.waiting = list(collectors)
-        self.known = {collector.name for collector in self.waiting}
-        self.questioners = [collector for collector in self.waiting if collector.asks]
-        # They wait for one question to systemd, which is asked for all of them.
-        self.is_held = len(self.questioners) > 1
+        self.channels = {}  # descriptor -> worker or child
+        self.main = None  # the worker that begins the collectors
+        self.workers = 0
 
     def records_of_all(self):
         """Run until each collector has its record."""
-        while self.waiting or self.children:
-            self._start_ready()
-            if self.questioners:
-                self._ask_systemd()
-            if not self.children:
-                continue
-            if self.waiting:
-                _warm(self.waiting, self.processes)
-            seconds = min(child.end for child in self.children.values()) - self.clock()
-            ready = [fd for fd, _event in self.poll.poll(max(0, int(seconds * 1000) + 1))]
-            for child in list(self.children.values()):
-                self._take(child, child.ended(child.fd in ready, self.clock()))
+        try:
+            self._start_worker()
+            while self.channels:
+                events = self.poll.poll(self._milliseconds())
+                # What one event leads to may close a pipe of another, and use its number again.
+                for fd, channel in [(fd, self.channels.get(fd)) for fd, _event in events]:
+                    if channel is self.channels.get(fd):
+                        self._take(fd, channel)
+                self._enforce(time.monotonic())
+        finally:
+            for channel in list(self.channels.values()):
+                self._close(channel)
         return self.records
 
-    def _start_ready(self):
-        """Start or skip each waiting collector whose needs have their records."""
-        ready = [collector for collector in self.waiting if self._may_start(collector)]
-        for collector in ready:
-            self.waiting.remove(collector)
-            self._start_or_skip(collector)
-
-    def _may_start(self, collector):
-        if self.is_held and collector.asks:
-            return False
-        return all(need in self.records for need in collector.needs)
-
-    def _start_or_skip(self, collector):
-        reason = _not_here(collector, self.processes)
-        if reason:
-            status, error = reason
-            self.records[collector.name] = dict(NOT_ASKED, status=status, error=error)
-            return
-        limit = min(self.end, self.clock() + collector.timeout)
-        context = base.Context(self.params, self.processes, self.data, limit)
-        self._started(_Child(collector, context, limit))
-
-    def _ask_systemd(self):
-        systemd = None
-        if self.is_held:
-            systemd = _Systemd.query_of(self.questioners)
-        self.questioners = []
-        self.is_held = bool(systemd)
-        if systemd:
-            now = self.clock()
-            limit = now + min(systemd.timeout, (self.end - now) / 8)
-            context = base.Context(self.params, self.processes, self.data)
-            self._started(_Child(systemd, context, limit))
-
-    def _started(self, child):
-        self.children[child.fd] = child
-        self.poll.register(child.fd, select.POLLIN | select.POLLHUP)
-
-    def _take(self, child, record):
-        """Keep the record of a child, or nothing while there is more to come."""
-        if record is None:
-            return
-        name = child.collector.name
-        if isinstance(child.collector, _Systemd):
-            child.collector.learn(record)
-            self.is_held = False
+    def _take(self, fd, channel):
+        """Take what came through a pipe, or send what a worker did not take yet."""
+        if channel is None:
+            self._push(fd)
+        elif isinstance(channel, channels.Child):
+            record, has_ended = channel.read()
+            if record:
+                self._close(channel, has_ended)
+                self._save(channel.job.name, record, has_ended)
         else:
-            self.records[name], self.data[name] = record, record["data"]
-            self._follow(registry.followers(name, record["data"]))
-        self.poll.unregister(child.fd)
-        del self.children[child.fd]
+            self._hear(channel)
 
-    def _follow(self, collectors):
-        """Run these too, unless they run anyway or lack what they need."""
-        for collector in collectors:
-            if collector.name not in self.known and self.known.issuperset(collector.needs):
-                self.waiting.append(collector)
-        self.known.update(collector.name for collector in self.waiting)
+    def _save(self, name, record, has_ended=False, sender=None):
+        """Keep a record, and tell the worker that begins collectors of it."""
+        if name == channels.SYSTEMD:
+            self.systemd = record["data"]
+            return
+        self.records[name], self.data[name] = record, record["data"]
+        if self.main and self.main is not sender:
+            self.main.tell(name, record["data"], has_ended)
+            self._watch_inbox(self.main)
 
+    def _push(self, inbox):
+        if self.main and self.main.inbox == inbox:
+            self.main.push()
+            self._watch_inbox(self.main)
 
-class _Systemd(registry.Collector):
-    """The questions of several collectors to systemd, in one call of systemctl in a child.
+    def _watch_inbox(self, worker):
+        """Wait for room in an inbox while something has to go there."""
+        if worker.outbox and not worker.is_awaited:
+            self.poll.register(worker.inbox, select.POLLOUT)
+        elif worker.is_awaited and not worker.outbox:
+            self.poll.unregister(worker.inbox)
+        worker.is_awaited = bool(worker.outbox)
 
-    Each call of systemctl takes 10 ms. The answer is no evidence of its own.
-    """
+    def _watch(self, channel):
+        self.channels[channel.fd] = channel
+        self.poll.register(channel.fd, select.POLLIN | select.POLLHUP)
 
-    __slots__ = ("questions",)
-    questions: "list"
+    def _close(self, channel, has_ended=False):
+        """Close the pipes of a process, and reap it, or kill it where it has not ended."""
+        if channel is self.main:
+            self.main = None
+        self.poll.unregister(channel.fd)
+        del self.channels[channel.fd]
+        os.close(channel.fd)
+        if isinstance(channel, channels.Worker):
+            self._dismiss(channel)
+        if not has_ended:
+            channels.kill(channel.pid)
+        elif isinstance(channel, channels.Worker):
+            channels.reap(channel.pid)
 
-    @classmethod
-    def query_of(cls, collectors):
-        """Return the query for these collectors; None where one of their modules is broken.
+    def _dismiss(self, worker):
+        """Let a worker begin nothing more."""
+        worker.outbox = b""
+        self._watch_inbox(worker)
+        worker.dismiss()
 
-        Each collector asks for itself then, and the broken one reports its error.
-        """
+    # Limits
+
+    def _milliseconds(self):
+        """Return how long nothing has to be enforced."""
+        times = [self.end + GRACE, *map(self._limit, self.channels.values())]
+        return max(0, int((min(times) - time.monotonic()) * 1000) + 1)
+
+    def _limit(self, channel):
+        """Return when the limit of a process, or the patience with it, is over."""
+        job = channel.job
+        if job and self._is_first(channel):
+            return min(job.end, job.begin + max(0.0, min(PATIENCE, self.share - channel.busy)))
+        if job:
+            return job.end
+        if channel is self.main and len(self.channels) == 1:
+            return channel.heard + SILENCE
+        return self.end + GRACE
+
+    def _is_first(self, channel):
+        return channel is self.main and self.workers == 1
+
+    def _enforce(self, now):
+        """End what is over its limit."""
+        for channel in list(self.channels.values()):
+            if now >= self._limit(channel):
+                self._end(channel, now)
+        if now >= self.end + GRACE:
+            self._give_up(channels.Job.late)
+
+    def _end(self, channel, now):
+        """End a process at its limit; leave one that is only slow to its collector."""
+        job = channel.job
+        if job and now < job.end:
+            self._relieve(channel)
+        elif job:
+            self._lose(channel, job.late())
+        else:
+            self._lose(channel, None)
+
+    def _lose(self, channel, record, has_ended=False):
+        """Keep the record of a process that is of no more use, and replace the worker."""
+        is_main = channel is self.main
+        self._close(channel, has_ended)
+        if record:
+            self._save(channel.job.name, record)
+        if is_main:
+            self._replace()
+
+    # Workers
+
+    def _start_worker(self):
+        """Start the worker that does what has no record and does not run."""
+        self.workers += 1
+        count = SLOTS if self.workers == 1 else MANY_SLOTS
+        answers, inbox = os.pipe(), os.pipe()
+        slots = [os.pipe() for _number in range(count)]
+        pid = os.fork()
+        if pid == 0:
+            self._work(answers, inbox, slots)
+        for end in (answers[1], inbox[0], *(slot[1] for slot in slots)):
+            os.close(end)
+        self.main = channels.Worker(pid, answers[0], inbox[1], [slot[0] for slot in slots])
+        self._watch(self.main)
+
+    def _work(self, answers, inbox, slots):
+        """Run a worker: only its messages may leave it, and it never returns."""
         try:
-            query = cls("systemd", "systemctl", timeout=2)
-            # Their modules import systemd, here once for all of them: re alone is 15 ms.
-            query.questions = [collector.module().question() for collector in collectors]
-            return query
-        except Exception:  # pylint: disable=broad-except
-            return None
+            null = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(null, number)  # ssh waits until no process holds its channel
+            for end in (answers[0], inbox[1], *(slot[0] for slot in slots)):
+                os.close(end)
+            for channel in self.channels.values():
+                for end in channel.descriptors():
+                    os.close(end)
+            self._import_and_work(answers[1], inbox[0], [slot[1] for slot in slots])
+        finally:
+            os._exit(0)
 
-    def run(self, context):
-        """Return systemd's answers to all questions."""
-        from ..system import systemd
+    def _import_and_work(self, answers, inbox, slots):
+        try:
+            from . import worker
 
-        return systemd.ask(self.questions, self.timeout)
+            task = worker.Task(
+                params=self.params,
+                collectors=self.collectors,
+                processes=self.processes,
+                data=self.data,
+                end=self.end,
+                running=self._running(),
+                is_apart=self.workers > 1,
+                has_asked=self.has_asked,
+                systemd=self.systemd,
+            )
+            worker.work(task, answers, inbox, slots)
+        except Exception as error:  # pylint: disable=broad-except
+            text = f"{type(error).__name__}: {str(error)[:300]}"
+            channels.write(answers, channels.message("failed", text))
 
-    def learn(self, record):
-        """Give the answer to the module systemd, and return False.
+    def _relieve(self, worker):
+        """Let another worker do the rest while this one goes on with its collector."""
+        try:
+            self._start_worker()
+        except OSError:
+            return  # the node has no process ids or no memory left
+        self._dismiss(worker)
 
-        No collector has to wait for it any more.
-        """
-        if record["status"] == "ok":
-            from ..system import systemd
+    def _replace(self):
+        """Let another worker begin what is left; none where several have ended."""
+        if self.names is None:
+            raise NoWorker("the collectors' process ended without an answer")
+        try:
+            if self.workers < MAX_WORKERS and time.monotonic() < self.end + GRACE:
+                self._start_worker()
+        except OSError:
+            pass
+        if self.main:
+            return
+        if time.monotonic() < self.end:
+            self._give_up(channels.Job.lost)
+        else:
+            self._give_up(channels.Job.late)
 
-            systemd.learn(record["data"])
-        return False
+    def _give_up(self, outcome):
+        """Give each collector that has no record and does not run the record of this outcome."""
+        if self.main:
+            self._close(self.main)
+        now, running = time.monotonic(), self._running()
+        for name, reads in (self.names or {}).items():
+            if name not in self.records and name not in running:
+                self.records[name] = outcome(channels.Job(name, reads, now, now))
+
+    def _running(self):
+        return {channel.job.name for channel in self.channels.values() if channel.job}
+
+    # Messages
+
+    def _hear(self, worker):
+        """Take the messages of a worker."""
+        chunk = os.read(worker.fd, channels.CHUNK)
+        worker.heard, ended = time.monotonic(), not chunk
+        outcome = channels.Job.lost
+        try:
+            messages = worker.messages.add(chunk)
+        except channels.Broken as error:
+            messages, outcome, chunk = error.messages, error.outcome, b""
+        for name, *values in messages:
+            if self.channels.get(worker.fd) is worker:
+                HANDLERS[name](self, worker, *values)
+        if not chunk and self.channels.get(worker.fd) is worker:
+            self._lose(worker, worker.job and outcome(worker.job), ended)
+
+    def _plan(self, _worker, names, all_names):
+        self.names, self.all_names = names, all_names
+
+    def _began(self, worker, *values):
+        if worker is not self.main:
+            self._close(worker)  # another one has this collector
+            return
+        worker.job = channels.Job(*values)
+        self.has_asked = self.has_asked or worker.job.name == channels.SYSTEMD
+
+    def _recorded(self, worker, body):
+        job, worker.job = worker.job, None
+        worker.busy += time.monotonic() - job.begin
+        self._save(job.name, job.answered(body), sender=worker)
+        if worker is not self.main:
+            self._close(worker)
+
+    def _flooded(self, worker):
+        self._lose(worker, worker.job.flooded(), has_ended=True)
+
+    def _skipped(self, worker, name, status, error):
+        if worker is self.main:
+            self._save(name, dict(NOT_ASKED, status=status, error=error), sender=worker)
+
+    def _late(self, worker, name, reads):
+        now = time.monotonic()
+        if worker is self.main:
+            self._save(name, channels.Job(name, reads, now, now).late(), sender=worker)
+
+    def _apart(self, worker, name, reads, begin, end, index, pid):  # noqa: PLR0913, PLR0917
+        if worker is not self.main:
+            channels.kill(pid)
+            return
+        fd, worker.slots[index] = worker.slots[index], None
+        self._watch(channels.Child(fd, pid, channels.Job(name, reads, begin, end)))
+
+    def _ended(self, worker):
+        self._close(worker, has_ended=True)
+
+    def _failed(self, worker, text):
+        if self.names is None:
+            raise NoWorker(text)
+        self._lose(worker, worker.job and worker.job.lost(), has_ended=True)
 
 
-def _not_here(collector, processes):
-    """Return (status, why) where a collector has nothing to look at, else None."""
-    if collector.components:
-        if procfs.any_of(collector.components, processes):
-            return None
-        absent = "absent", "none of {} runs here".format(", ".join(collector.components))
-    else:
-        absent = None
-    if not collector.path:
-        return absent
-    hidden = _hidden(collector.path)
-    if absent and hidden and hidden[0] == "absent":
-        return absent
-    return hidden
-
-
-def _hidden(path):
-    """Return (status, why) where nothing can be collected from the path, else None.
-
-    The status is denied, not absent, where this user may not enter a folder above it.
-    """
-    try:
-        os.lstat(path)
-    except PermissionError as error:
-        return "denied", files.one_line(error)
-    except OSError:
-        return "absent", f"{path} does not exist"
-    return None
-
-
-def _warm(waiting, processes):
-    """Import what several of the next children need, while the first children work.
-
-    The import of ssl takes 20 ms.
-    """
-    if any(_needs_tls(collector, processes) for collector in waiting):
-        # Those that need it will say what is wrong with it.
-        with contextlib.suppress(Exception):
-            from ..system import tls  # noqa: F401 - imported before the children are made
-
-
-def _needs_tls(collector, processes):
-    return collector.components and procfs.any_of(collector.components, processes)
+HANDLERS = {
+    "plan": _Run._plan,
+    "began": _Run._began,
+    "record": _Run._recorded,
+    "flooded": _Run._flooded,
+    "skipped": _Run._skipped,
+    "late": _Run._late,
+    "apart": _Run._apart,
+    "ended": _Run._ended,
+    "failed": _Run._failed,
+}
 
 
 def gather(params):
     """Return the node's document, as a dict."""
     begin = time.time()
-    records = run(
-        params, registry.select(params.get("collectors"), params.get("deep")), procfs.of_interest()
-    )
-    for name in registry.BY_NAME:
+    nodes_run = _Run(params)
+    records = nodes_run.records_of_all()
+    for name in nodes_run.all_names:
         records.setdefault(name, dict(NOT_ASKED))
     return {
         "schema": "kubemend.evidence/1",
@@ -355,7 +369,10 @@ def collect(params):
 
     The largest collectors lose their data first, and their records say so.
     """
-    document = gather(params)
+    try:
+        document = gather(params)
+    except NoWorker as error:
+        return json_line.dumps({"failed": str(error)})
     line = json_line.dumps(document)
     while len(line) > MAX_DOCUMENT:
         records = [

@@ -173,6 +173,7 @@ REVERT_RUN = {
     "terminal": _FLAG_ON,
     "formats": _FORMATS,
 }
+CONTAINERD_TRIAL = {"evidence_dir": _REPORT_DIR, "timeout": _TIMEOUT}
 SCHEDULER_DUMP = dict(
     _KUBECTL,
     state={

@@ -167,6 +167,10 @@ NODE = {
         " kernels and their modules, NVIDIA's driver and libraries, and which packages apt"
         " upgrades by itself"
     ),
+    "failed_units": (
+        "units of systemd that failed, of those that pods and their node need (network, storage,"
+        " clock, firewall, devices), and the end of their journals"
+    ),
     "package_changes": (
         "packages of the kubelet, its runtime, the kernel and the network that were installed,"
         " upgraded or removed in the last week, by the logs of dpkg and dnf"

@@ -24,6 +24,8 @@ AGENTS = frozenset(
         "aws-node",
         "calico-node",
         "cilium-agent",
+        "drbd-module-loader",
+        "kernel-module-injector",
         "kindnet-cni",
         "kube-flannel",
         "kube-multus",

@@ -65,24 +65,26 @@ def changes(since, root=""):
     old, new: versions, empty where there is none, or the log does not tell it. Times are seconds
     since the epoch.
     """
-    rows, problem, is_there = [], None, False
-    for paths, read in ((DPKG, _of_dpkg), (DNF, _of_dnf)):
-        for path in paths:
-            written = files.mtime(root + path)
-            if written is None or written < since:
-                continue
-            is_there = True
-            try:
-                data, _is_whole = files.last_lines(root + path, LOG_BYTES)
-            except OSError as error:
-                problem = files.reason(error)
-                continue
-            lines = data.decode("utf-8", "replace").split("\n")
-            rows += [row for row in map(read, lines) if row and row["time"] >= since]
-    if not is_there and not any(os.path.exists(root + path) for path in (*DPKG, *DNF)):
+    rows, problem = [], None
+    for path, read in LOGS:
+        written = files.mtime(root + path)
+        if written is None or written < since:
+            continue
+        try:
+            rows += _rows(root + path, read, since)
+        except OSError as error:
+            problem = files.reason(error)
+    if not any(os.path.exists(root + path) for path, _dummy in LOGS):
         problem = "neither dpkg nor dnf has a log"
     rows.sort(key=lambda row: row["time"])
     return rows[-MAX_ROWS:], problem
+
+
+def _rows(path, read, since):
+    """Return the changes since a time in the end of a log."""
+    data, _is_whole = files.last_lines(path, LOG_BYTES)
+    rows = map(read, data.decode("utf-8", "replace").split("\n"))
+    return [row for row in rows if row and row["time"] >= since]
 
 
 def is_of_node(name):
@@ -122,9 +124,13 @@ def _row(moment, action, name, old, new):
         "time": moment,
         "action": action,
         "name": files.one_line(name, LONGEST),
-        "old": files.one_line("" if old == NONE else old, LONGEST),
-        "new": files.one_line("" if new == NONE else new, LONGEST),
+        "old": _version(old),
+        "new": _version(new),
     }
+
+
+def _version(text):
+    return "" if text == NONE else files.one_line(text, LONGEST)
 
 
 def _local(text):
@@ -150,3 +156,9 @@ def _zoned(text):
     if offset == "Z":
         return float(seconds)
     return float(seconds - sign * (int(offset[1:3]) * 3600 + int(offset[3:]) * 60))
+
+
+LOGS = (
+    *((path, _of_dpkg) for path in DPKG),
+    *((path, _of_dnf) for path in DNF),
+)

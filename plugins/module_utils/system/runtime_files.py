@@ -23,7 +23,7 @@ def containerd(path, program, started, was_replaced, seconds=lambda most: most):
     asked: whether the program on the disk was asked; error: why it refuses its files, or "";
     conflicts: [{path, line, key}]: settings of registries that its CRI refuses together.
     """
-    texts = _texts(path)
+    texts = configuration(path)
     rows = [{"path": files.one_line(name, 253), "newer": _newer(name, started)} for name in texts]
     is_changed = was_replaced or any(row["newer"] for row in rows)
     answer = {
@@ -93,7 +93,7 @@ def _excluded(table):
     return ""
 
 
-def _texts(path):
+def configuration(path):
     """Return {path: text} of a configuration and its imports, in their order."""
     texts = {path: files.text(path, MAX_TEXT) or ""}
     for pattern in _imports(texts[path]):

@@ -44,6 +44,7 @@ from .node import (
     clock,
     connection,
     container_runtime,
+    failed_units,
     firewall,
     heartbeat,
     identity,

@@ -6,7 +6,7 @@
 Not every node needs every one of them. Every node whose pods have IPv4 needs net.ipv4.ip_forward. A
 node needs br_netfilter if its pods hang on a bridge and its services are rules of iptables. The
 evidence does not show that: br_netfilter counts as missing only where a file of this node asks for
-it. The kernel loads overlay by itself with the first mount of that type.
+it, or where the node's network plugin ends for want of it. The kernel loads overlay by itself with the first mount of that type.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..evidence.document import one_line
 from ..parsers import modules_load_fstab, swap_files, sysctl_d
 from ..parsers.modules_load_fstab import Mount, Named
 from ..parsers.sysctl_d import Setting
-from . import control_plane, installer
+from . import control_plane, installer, system_pods
 from . import limits as model_limits
 from .limits import Limits
 from .persistent_sysctl import FILE as SYSCTL_FILE
@@ -39,6 +39,7 @@ IP_FORWARD, *BRIDGE = sysctl.RUNNING
 FORWARDING = "net.ipv4.conf.all.forwarding"  # the same setting by its other name
 IPV6 = "net.ipv6.conf.all.forwarding"
 NETFILTER = kernel_modules.MODULES[0]
+WITHOUT_NETFILTER = "flannel-without-br-netfilter"  # a row of known messages
 SETS_AGAIN = "unless something sets it again (docker, the network plugin, kube-proxy in mode ipvs)"
 LOADS_AGAIN = "unless something loads it again (docker, kube-proxy, a rule of iptables)"
 # How options begin with which a boot goes on without a file system, or which name the unit that
@@ -89,6 +90,7 @@ class NodeBoot:
     answer: the answer of the collector boot
     limits: the answer with the files of sysctl.d, None where there is none
     foreign: an installer that sees to all this itself
+    ends: what pods of the network plugin say that end without br_netfilter, each with its log
     """
 
     answer: Boot
@@ -97,6 +99,7 @@ class NodeBoot:
     addresses: Sequence[str]
     foreign: str | None
     answers: bool
+    ends: tuple[Place, ...] = ()
 
     @property
     def container(self) -> bool:
@@ -189,6 +192,16 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
         contract.answer(document, System).addresses or (),
         installer.owner_of(document),
         healthz is not None and healthz.status == 200,
+        _ends(document),
+    )
+
+
+def _ends(document: Mapping[str, Any]) -> tuple[Place, ...]:
+    """Return the last words of pods that end without br_netfilter, with the paths of their logs."""
+    return tuple(
+        (pod.path, 0, pod.line)
+        for pod in system_pods.extract(document)
+        if pod.current and pod.known is not None and pod.known.id == WITHOUT_NETFILTER
     )
 
 
@@ -363,13 +376,14 @@ def _modules(node: NodeBoot, requests: Sequence[Setting], boot_is_known: bool) -
     for name in kernel_modules.MODULES:
         names = [entry for entry in named if entry.name == name]
         settings = settings_of.get(name, ())
-        if not names and not settings:
+        ends = node.ends if name == NETFILTER else ()
+        if not names and not settings and not ends:
             continue
         state = node.module(name)
         lasts = bool(names) or node.is_set_again
         if state == kernel_modules.ABSENT:
             yield _not_loaded(node, name, names, settings)
-        elif boot_is_known and state == kernel_modules.LOADED and not lasts:
+        elif boot_is_known and state == kernel_modules.LOADED and settings and not lasts:
             yield _loaded_until_boot(name, settings)
 
 
@@ -379,6 +393,8 @@ def _not_loaded(
     """Describe an absent module that files of this node name, or that settings need."""
     if names:
         wishes = " and ".join(entry.place for entry in names) + " names it"
+    elif node.ends:
+        wishes = "flannel ends without it"
     else:
         lines = ", ".join(f"{setting.path}:{setting.line}" for setting in settings)
         wishes = f"{lines} sets what only it brings"
@@ -391,8 +407,11 @@ def _not_loaded(
         )
     places = [(entry.path, entry.line, entry.name) for entry in names]
     places += [_line(setting) for setting in settings]
+    severe = name == NETFILTER and bool(node.ends)
+    if severe:
+        places += node.ends
     reason = f"it is not loaded, and {wishes}{lacks}"
-    return Problem(name, reason, True, None, tuple(places), loads=loads)
+    return Problem(name, reason, True, None, tuple(places), severe, loads)
 
 
 def _loaded_until_boot(name: str, settings: Sequence[Setting]) -> Problem:

@@ -30,6 +30,7 @@ from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from . import (
+    anonymous_client,
     certificates,
     control_plane,
     etcd_damage,
@@ -51,6 +52,7 @@ from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
 from .host_network import HostNetwork
+from .kubelet import config as kubelet_config
 from .kubelet import status
 from .machine import Machine
 from .moments import moment
@@ -127,6 +129,10 @@ class Host:
     next_release: NextRelease = field(default_factory=NextRelease)
     # what its kernel said of remote storage
     storage_lines: tuple[KernelLine, ...] = ()
+    # what components log that are system:anonymous for the API server, by component
+    anonymous: Mapping[str, str] = field(default_factory=dict)
+    unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
+    kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -301,6 +307,9 @@ def host_of(document: Mapping[str, Any]) -> Host:
         pod_errors=pod_errors.extract(document),
         next_release=next_release.extract(document),
         storage_lines=storage_clients.lines(document),
+        anonymous=anonymous_client.extract(document),
+        unit_components=anonymous_client.running(document),
+        kubelet_root=kubelet_config.other_root(kubelet.argv),
     )
 
 

@@ -80,8 +80,8 @@ def _text(row: PackageChange) -> str:
     versions = " -> ".join(filter(None, (one_line(row.old, 80), one_line(row.new, 80))))
     time = moment(row.time)
     at = f" at {time:%Y-%m-%dT%H:%M:%SZ}" if time is not None else ""
-    which = f" ({versions})" if versions else ""
-    return f"{one_line(row.name, 80)} {_WORDS.get(row.action, 'changed')}{which}{at}"
+    change = f" ({versions})" if versions else ""
+    return f"{one_line(row.name, 80)} {_WORDS.get(row.action, 'changed')}{change}{at}"
 
 
 def _ended(document: Mapping[str, Any], unit: str) -> float | None:

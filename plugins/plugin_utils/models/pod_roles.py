@@ -38,7 +38,9 @@ _NETWORK = re.compile(
     r"calico|tigera|cilium|flannel|weave|kube-router|aws-node|vpc-cni|antrea|kindnet|ovn|ovs"
     r"|kube-ovn|multus|whereabouts|sriov|canal|azure-cn|cni\b"
 )
-_CSI = re.compile(r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|provisioner)|trident")
+_CSI = re.compile(
+    r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|provisioner)|trident|linstor|piraeus|drbd"
+)
 _DRIVER = re.compile(r"\bcsi\b|csi-\w*plugin|longhorn-manager|linstor-satellite")
 _DEVICES = re.compile(r"device-?plugin|nvidia|gpu|dcgm|habana|rdma")
 _PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES))

@@ -10,7 +10,7 @@ names the variable, its value and what is allowed.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,9 +93,16 @@ def nearest(name: str, known_names: Iterable[str], least: float = 0.0) -> str:
     return ""
 
 
-def without_effect(settings: Settings, playbook: str) -> list[str]:
-    """Return a sentence about consent that was given to a playbook that repairs nothing."""
-    consent_names = [name for name in CONSENT if settings.values[name] != VARIABLES[name].default]
+def without_effect(settings: Settings, playbook: str, effective: Collection[str] = ()) -> list[str]:
+    """Return a sentence about consent that was given to a playbook that repairs nothing.
+
+    effective: the names of consent that this run uses nevertheless.
+    """
+    consent_names = [
+        name
+        for name in CONSENT
+        if settings.values[name] != VARIABLES[name].default and name not in effective
+    ]
     if not consent_names:
         return []
     verb, location = "have", ""

@@ -305,7 +305,8 @@ VARIABLES: dict[str, Variable] = {
         REPAIR,
         (
             "Prove a repair with a short Job. It must get exactly one pod, and is removed "
-            "again (risk 1)."
+            "again (risk 1). `before_reboot` starts the containerd of the disk in a trial "
+            "instead, apart from the one that runs (risk 1)."
         ),
     ),
     "kubemend_cleanup_rejected": Variable(

@@ -77,9 +77,36 @@ def power_cut(cluster, state: str) -> None:
     )
 
 
+def runtime_of(cluster) -> str:
+    """Return which containerd runs, what its socket is, and what a trial start would leave."""
+    return said(
+        cluster,
+        "pidof containerd; stat -c %i /run/containerd/containerd.sock; ls -A /run/kubemend;"
+        " grep -c containerd /proc/mounts; iptables-save 2>/dev/null | grep -vc '^[#:]'",
+    )
+
+
+def tried(play):
+    """Return (the result of a run with a trial start, what it says of KM703 on w1)."""
+    consent = ("-e", "kubemend_probe=true", "-e", "kubemend_max_risk=1")
+    done, report = play(*consent, name="before_reboot")
+    (verdict,) = [
+        item["verdict"]
+        for item in report["verdicts"]
+        if (item["code"], item["host"]) == ("KM703", "w1")
+    ]
+    return done, report, verdict
+
+
 def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
     done, report = play(name="before_reboot")
     assert (done.returncode, codes(report)) == (0, set()), done.stdout[-4000:]
+
+    # The containerd that runs notices nothing of a trial start.
+    before = runtime_of(cluster)
+    done, report, verdict = tried(play)
+    assert (done.returncode, codes(report), verdict) == (0, set(), "clear"), done.stdout[-4000:]
+    assert runtime_of(cluster) == before
 
     plant(cluster)
     done, report = play("-e", "kubemend_fail_on=critical", name="before_reboot")
@@ -87,6 +114,12 @@ def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
     assert found == PLANTED, done.stdout[-6000:]
     assert {item["host"] for item in report["findings"]} == {"w1"}
     assert (done.returncode, report["steps"]) == (2, [])
+
+    done, report, verdict = tried(play)
+    assert verdict == "present", done.stdout[-6000:]
+    (refusal,) = [item for item in report["findings"] if item["code"] == "KM703"]
+    assert any(word in str(refusal["evidence"]) for word in NO_NUMBER), refusal
+    assert runtime_of(cluster) == before
 
     power_cut(cluster, "running degraded")
     assert said(cluster, "systemctl is-active kubelet") == "inactive"  # KM501

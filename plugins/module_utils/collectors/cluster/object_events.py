@@ -101,37 +101,47 @@ def _take_all(api, selector, rows):
 def _is_kept(item):
     about, reason = item.get("involvedObject") or {}, item.get("reason")
     if about.get("kind") != NODE:
-        return reason in REASONS.get(about.get("kind"), ())
+        return reason in REASONS.get(about.get("kind") or "", ())
     return reason in NODE_REASONS or (item.get("type") == "Warning" and reason not in USUAL)
 
 
 def _take(rows, item):
     about, event = item.get("involvedObject") or {}, pod.event_of(item)
-    kind, name = one_line(about.get("kind"), 63), one_line(about.get("name") or "", 253)
-    namespace = one_line(about.get("namespace") or "", 63)
-    text = one_line(event["message"] or "", MAX_TEXT)
-    if text.startswith(COMBINED):
-        text = text[len(COMBINED) :]
+    kind, name = one_line(about.get("kind"), 63), _text(about.get("name"), 253)
+    namespace, text = _text(about.get("namespace"), 63), _message(event)
     cause = folded(text, name, namespace, about.get("uid"))
     key = (kind, event["reason"], name if kind == NODE else "", cause)
-    row = rows.setdefault(
-        key,
-        {
-            "kind": kind,
-            "reason": one_line(event["reason"], 80),
-            "type": one_line(item.get("type") or "", 20),
-            "objects": set(),
-            "count": 0,
-            "first": None,
-            "last": None,
-        },
-    )
+    if key not in rows:
+        rows[key] = _new(kind, event["reason"], item.get("type"))
+    row = rows[key]
     row["count"] += event["count"]
     if len(row["objects"]) < MAX_OBJECTS:
         row["objects"].add((namespace, name))
     row["first"] = min(filter(None, (row["first"], event["first"])), default=None)
-    if (event["last"] or "") >= (row["last"] or ""):
-        component = one_line(event["component"] or "", 80)
+    if _text(event["last"], 40) >= _text(row["last"], 40):
+        component = _text(event["component"], 80)
         row.update(
             last=event["last"], message=text, namespace=namespace, name=name, component=component
         )
+
+
+def _new(kind, reason, event_type):
+    return {
+        "kind": kind,
+        "reason": one_line(reason, 80),
+        "type": _text(event_type, 20),
+        "objects": set(),
+        "count": 0,
+        "first": None,
+        "last": None,
+    }
+
+
+def _message(event):
+    """Return the message of an event without what is put before one that is repeated."""
+    text = _text(event["message"], MAX_TEXT)
+    return text[len(COMBINED) :] if text.startswith(COMBINED) else text
+
+
+def _text(value, limit):
+    return one_line(value or "", limit)

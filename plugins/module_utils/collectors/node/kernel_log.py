@@ -119,7 +119,7 @@ CLASSES = (
     ("module", rb"Loading of unsigned module is rejected|^Lockdown: .{1,40}unsigned module"),
     (
         "overlay",
-        rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,60}not supported as upper"
+        rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,200}not supported as upper"
         rb"|upper fs needs to support d_type)",
     ),
     (AUDIT, rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),

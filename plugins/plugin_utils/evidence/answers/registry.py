@@ -44,6 +44,7 @@ from .node import (
     descriptors,
     devices,
     etcd,
+    failed_units,
     hangs,
     installer,
     instances,
@@ -109,6 +110,7 @@ NODE: Mapping[str, type] = {
     "kernel_log": kernel_log.KernelLog,
     "space": space.Spaces,
     "next_start": next_start.NextStart,
+    "failed_units": failed_units.FailedUnits,
     "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }
@@ -130,8 +132,8 @@ CLUSTER: Mapping[str, type] = {
     "work": work.Work,
     "webhooks": webhooks.Webhooks,
     "api_services": api_services.ApiServices,
-    "object_events": object_events.ObjectEvents,
     "unmade": unmade.Unmade,
+    "object_events": object_events.ObjectEvents,
     "disruption_budgets": disruption_budgets.DisruptionBudgets,
 }
 COLLECTORS: Mapping[type, str] = {

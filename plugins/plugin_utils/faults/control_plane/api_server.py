@@ -13,7 +13,7 @@ from ...evidence.answers.node.api_load import ApiLoad, Client, Level, ServerLoad
 from ...evidence.answers.node.api_server import ApiServerAnswers, ServerAnswer
 from ...evidence.answers.node.pressure import Pressure
 from ...evidence.document import one_line, shell_name
-from ...models import api_server
+from ...models import api_server, etcd_client
 from ...models.api_node import and_others
 from ...models.api_server import SERVER, EtcdFailure, PortTaken
 from ...models.cluster import Host
@@ -211,14 +211,23 @@ def _etcd_hit(
     reason = ""
     if places:
         reason = f": {and_others(places)}"
+    texts = [text for failure in failures for text in (failure.text, failure.line)]
+    flags = etcd_client.lacking(SERVER, _arguments(plane), texts)
     return Detection(
-        f"{state}{reason}",
+        f"{state}{reason}{etcd_client.clause(flags)}",
         tuple(_etcd_proofs(host, failures, checks)),
-        _ETCD_ADVICE[failures[0].kind],
+        f"{etcd_client.advice(flags)}{_ETCD_ADVICE[failures[0].kind]}",
         host.host,
         host.node,
         SERVER,
     )
+
+
+def _arguments(plane: ControlPlane) -> tuple[str, ...]:
+    """Return the arguments of the API server that runs here, else those of its manifest."""
+    running = [process.argv for process in plane.processes_of(SERVER)]
+    uses = [use.words for use in plane.files if use.component == SERVER and use.usual]
+    return next(iter((*running, *uses)), ())
 
 
 def _etcd_proofs(

@@ -71,7 +71,10 @@ def _renewal(
     if still and not _is_without_lock(running):
         if not cluster.members:  # hosted elsewhere, or of another time
             return [], [cluster.missing_answer("instances", "absent")]
-        names = sorted({host.host for host, _process in running})
+        names = sorted(
+            {host.host for host, _process in running}
+            | {host.host for host in cluster.members if role.component in host.unit_components}
+        )
         return [_stale(cluster, role, lock, names)], []
     if doubt:
         return [], [cluster.missing_answer("locks", "error")]
@@ -213,11 +216,32 @@ def _stale(cluster: Cluster, role: Role, lock: LockObject, places: list[str]) ->
         by_reason.setdefault(reason, []).append(host.host)
     rows = list(by_reason.items())[:SHOWN]
     reasons = "".join(f"; {and_others(hosts)}: {reason}" for reason, hosts in rows)
+    refused = [host for host in cluster.members if name in host.anonymous]
+    clause, advice = _as_nobody(refused, name)
+    proofs += tuple(
+        EvidenceRef("log", host.host, object=name, text=host.anonymous[name])
+        for host in refused[:SHOWN]
+    )
     return Detection(
-        f"no {role.title} leads since {renewed_at}: {_where_it_runs(cluster, places)}{reasons}",
+        f"no {role.title} leads since {renewed_at}: {_where_it_runs(cluster, places)}{clause}"
+        f"{reasons}",
         proofs,
-        f"{_advice(cluster, name, places)}; until one leads, {role.means}",
+        f"{advice}{_advice(cluster, name, places)}; until one leads, {role.means}",
         component=name,
+    )
+
+
+def _as_nobody(hosts: list[Host], name: str) -> tuple[str, str]:
+    """Return that the API server takes a component for nobody, as a clause, and what to do."""
+    if not hosts:
+        return "", ""
+    where = and_others([host.host for host in hosts])
+    return (
+        f"; the API server takes that of {where} for system:anonymous: its kubeconfig gives it no"
+        " credentials",
+        f"kubectl config view --kubeconfig FILE with the file of --kubeconfig of {name} (or of"
+        " clientConnection in its --config): the context needs a user, and users needs that name"
+        " with a certificate and its key, or a token; then restart it. Else ",
     )
 
 

@@ -53,9 +53,9 @@ def _without_waits(reports: tuple[Report, ...]) -> list[Report]:
 def _hit(cluster: Cluster, reports: list[Report]) -> Detection:
     first = max(reports, key=lambda report: (report.event.objects, report.event.count))
     more = sum(report.event.objects for report in reports) - 1
-    others = f" (and {more} more)" if more > 0 else ""
+    rest = f" (and {more} more)" if more > 0 else ""
     hit = Detection(
-        f"{first.object}{others}: {first.meaning.clause}, {times(first)}: {first.message}",
+        f"{first.object}{rest}: {first.meaning.clause}, {times(first)}: {first.message}",
         tuple(proof(cluster, report) for report in reports[:SHOWN]),
         f"{first.meaning.advice}; kubectl -n {_namespace(first)} describe"
         f" {first.event.kind.lower()} has its events",

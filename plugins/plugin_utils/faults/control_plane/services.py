@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_unit
+from ...models import component_unit, etcd_client
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.component_unit import Service
@@ -132,10 +132,15 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     cause = _message(telling)
     if past is not None:
         cause = f"; {past.what}"
+    flags: tuple[str, ...] = ()
+    if not _is_stopped(service):
+        flags = etcd_client.lacking(service.row.component, service.row.argv, lines)
+    cause += etcd_client.clause(flags)
+    remedy = _remedy(service, telling, bool(_slow_line(lines)), owner)
     hit = Detection(
-        one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 800),
+        one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 900),
         _proofs(host, service, telling, lines),
-        _remedy(service, telling, bool(_slow_line(lines)), owner),
+        f"{etcd_client.advice(flags)}{remedy}",
         host=host.host,
         node=host.node,
         component=service.row.component,

@@ -13,7 +13,7 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_restart, static_pod_files
+from ...models import component_restart, etcd_client, static_pod_files
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
@@ -315,9 +315,10 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     telling = component_log.telling(lines, last, use.component)
     end = _end_beside_log(last_end)
     joined, advice = _joined(use, telling.line)
+    flags = etcd_client.lacking(use.component, use.words, lines)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    message += joined
-    remedy = advice + _remedy(subject, telling, last, bool(kubelet))
+    message += joined + etcd_client.clause(flags)
+    remedy = etcd_client.advice(flags) + advice + _remedy(subject, telling, last, bool(kubelet))
     if end is not None:
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"

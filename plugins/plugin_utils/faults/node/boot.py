@@ -113,7 +113,7 @@ def _hit(host: Host, problem: Problem) -> Detection:
     elif problem.now:
         state = "is missing"
     proofs = [
-        EvidenceRef("file", host.host, path=path, line=line, text=one_line(text, 200))
+        EvidenceRef("file", host.host, path=path, line=line or None, text=one_line(text, 200))
         for path, line, text in problem.places
     ]
     if problem.wanted is not None:

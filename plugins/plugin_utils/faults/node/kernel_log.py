@@ -23,6 +23,8 @@ from ..known_causes import explained
 
 SHOWN, QUOTED = 5, 300
 POD_PROCESSES = "pod-processes"
+# What another release of the kernel often does not have.
+OF_KERNEL = frozenset(("hang", "interface"))
 _POD = re.compile(r"pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12})")
 
 
@@ -55,7 +57,7 @@ KINDS: Mapping[str, _Kind] = {
         "a processor or a process does not go on for many seconds",
         "see what it waits for (the trace below the line in journalctl -k): a disk or a remote file"
         " system that does not answer, a driver, or a virtual machine that its host does not run;"
-        " a newer kernel where the trace is in the kernel itself",
+        " another kernel, newer or the one before, where the trace is in the kernel itself",
     ),
     "interface": _Kind(
         "a network interface of a pod that ended is still in use, so that its namespace stays and"
@@ -249,8 +251,11 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
         when = f", last at {last:%Y-%m-%dT%H:%M:%SZ}"
     times = {1: "once"}.get(count, f"{count} times")
     text = ends(one_line(newest.line, 2000), QUOTED)
+    clause = meaning.clause
+    if kind in OF_KERNEL and host.machine.kernel:
+        clause += f" (kernel {one_line(host.machine.kernel, 80)})"
     hit = Detection(
-        f"the kernel says {times} in the last hour that {meaning.clause}{when}: {text}",
+        f"the kernel says {times} in the last hour that {clause}{when}: {text}",
         tuple(
             EvidenceRef(
                 "log", host.host, path="/dev/kmsg", text=ends(one_line(line.line, 2000), 600)

@@ -104,7 +104,15 @@ SHOWN = 5
     severity="critical",
     applies=WITH_UNIT,
     risk=2,
-    needs=("system", "kubelet", "kubelet_end", "unit_start", "boot", "package_changes"),
+    needs=(
+        "system",
+        "kubelet",
+        "kubelet_end",
+        "unit_start",
+        "boot",
+        "package_changes",
+        "component_units",
+    ),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM502: report a kubelet that does not run, unless a fault of its own is the reason."""
@@ -161,6 +169,8 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     if status.death is not None and not _stopped(status):
         refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
     cause += refusal.clause
+    beside, without = _server_beside(document, status)
+    cause += beside
     changes = _changes(document, status)
     summary = f"the kubelet does not run: {status.state.why}{history}{cause}{order}{_waits(status)}"
     places = kubelet_supervisor.places(owner, status.death)
@@ -171,7 +181,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
             *_proofs(host, status),
             *package_changes.proofs(host.host, changes),
         ),
-        f"{_first(refusal.advice)}{_of_runtime(status)}"
+        f"{_first(without)}{_first(refusal.advice)}{_of_runtime(status)}"
         f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
         node=host.node,
@@ -215,6 +225,21 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
         yield from reversed(contract.answer(document, KubeletEnd).lines)
 
 
+def _server_beside(document: Mapping[str, Any], status: KubeletStatus) -> tuple[str, str]:
+    """Return that a server of the same program starts beside this agent, and what to do."""
+    row = supervisor.server_beside(document, status.unit.name)
+    if row is None:
+        return "", ""
+    server, agent = shell_name(row.name, "SERVER"), shell_name(status.unit.name, "AGENT")
+    return (
+        f"; {server}, the unit of a server, is started on this machine beside {agent}: each takes"
+        " the ports and the containerd that the other one needs",
+        f"systemctl disable --now {server} where this machine is to be an agent only (the role that"
+        f" kubectl get nodes shows; a server that is a member of etcd has its data below"
+        f" /var/lib/rancher), then systemctl restart {agent}",
+    )
+
+
 def _first(advice: str) -> str:
     """Return what to do before all else, as a clause, or ""."""
     return f"{advice}; else " if advice else ""
@@ -241,6 +266,8 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
         component=KUBELET,
         risk=0,
     )
+    if wait.is_whole:
+        return hit
     return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version, is_of_program=True)
 
 

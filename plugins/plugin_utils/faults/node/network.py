@@ -24,6 +24,7 @@ from . import wording
 
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
 # "message:".
+NO_DEFAULT = "Missing CNI default network"  # ocicni of CRI-O
 JOINING = 120.0  # seconds that a node which joins takes to get its network
 _NETWORK = re.compile(
     r"NetworkReady=false|NetworkPluginNotReady|network plugin is not ready|cni plugin not"
@@ -110,6 +111,14 @@ def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
 
 
+def _is_untaken(view: NodeView, ready: Condition) -> bool:
+    """Tell whether CRI-O has no network although the folder has a configuration."""
+    if view.host is None or view.host.identity.networks is None:
+        return False
+    said = NO_DEFAULT.lower() in (ready.message or "").lower()
+    return said and view.runtime.startswith("cri-o") and bool(view.host.identity.networks.names)
+
+
 def _fresh(cluster: Cluster, view: NodeView) -> bool:
     """Tell whether the node has just joined: the plugin's pod starts only then."""
     age = ages.age(cluster, view.created, "nodes")
@@ -141,6 +150,16 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
         remedy += (
             "; a runtime watches the folder that was there at its start: where that was removed"
             " and made again (kubeadm reset), systemctl restart of the runtime loads it"
+        )
+    elif _is_untaken(view, ready):
+        folder += (
+            f", and CRI-O has not taken it ({NO_DEFAULT}): it takes a file when that appears or"
+            " changes, and only where the programs of its plugins are there"
+        )
+        remedy = (
+            "where the programs that the configuration names are there (ls /opt/cni/bin), let CRI-O"
+            " read it once more: touch the file, or systemctl restart crio, which leaves containers"
+            f" running; a program in another folder: plugin_dirs of /etc/crio/crio.conf; {remedy}"
         )
     folder += _ended(cluster, view)
     agent = network_agents.failing(cluster, view.name, view.host)

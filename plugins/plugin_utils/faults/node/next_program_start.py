@@ -16,10 +16,11 @@ from ....module_utils.shared.systemd_output import words
 from ...evidence import contract
 from ...evidence.answers.file_record import FileRecord
 from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
-from ...evidence.answers.node.next_start import NextStart, Program, RuntimeFiles
+from ...evidence.answers.node.next_start import NextStart, Program, RuntimeFiles, Trial
 from ...evidence.answers.node.runtime import Runtime
 from ...evidence.answers.systemd_unit import Unit
 from ...evidence.document import one_line
+from ...models import containerd_trial
 from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.result import EvidenceRef, Missing
@@ -277,7 +278,7 @@ def _advice(name: str, program: Program) -> str:
     "Runtime refuses its configuration at its next start",
     severity="critical",
     applies="nodes with containerd",
-    needs=("kubelet", COLLECTOR),
+    needs=("kubelet", "runtime", COLLECTOR),
     tier="deep",
 )
 def refused_files(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -286,15 +287,69 @@ def refused_files(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResu
     if without is not None:
         yield without
         return
-    files = contract.answer(document, NextStart).runtime_files
-    if files is None:
+    answer = contract.answer(document, NextStart)
+    if answer.runtime_files is None:
         yield not_applicable("no containerd with a unit of its own", host=host.host)
         return
+    read = _by_reading(host, answer.runtime_files)
+    if answer.trial is None:
+        yield read
+        return
+    proof = containerd_trial.proof(
+        answer.trial, contract.answer(document, Runtime).kind == "containerd"
+    )
+    if proof.verdict == containerd_trial.UNKNOWN:
+        missing = read.missing or (Missing(host.host, COLLECTOR, "error"),)
+        yield read._replace(missing=missing, note=f"trial start of containerd: {proof.text}")
+        return
+    # what containerd did is a better proof than what its files say
+    hits = [*_of_trial(host, answer.trial, proof)]
+    yield CheckResult(tuple(hits), host=host.host)
+
+
+def _by_reading(host: Host, files: RuntimeFiles) -> CheckResult:
+    """Return the result of a host whose containerd was only asked to read its files."""
     hits = [*_refusal(host, files), *_conflict(host, files)]
     missing: tuple[Missing, ...] = ()
     if files.error is None:
         missing = (Missing(host.host, COLLECTOR, "error"),)
-    yield CheckResult(tuple(hits), missing, host=host.host)
+    return CheckResult(tuple(hits), missing, host=host.host)
+
+
+def _of_trial(host: Host, trial: Trial, proof: containerd_trial.Proof) -> Iterator[Detection]:
+    """Yield what a trial start proves against the next start."""
+    if proof.verdict != containerd_trial.PRESENT:
+        return
+    path = one_line(trial.path, 200)
+    consequence = "will not start again"
+    if proof.is_cri:
+        consequence = "serves no CRI after its next start"
+    evidence = [EvidenceRef("log", host.host, object="containerd", text=proof.line or proof.text)]
+    location = ""
+    if trial.place is not None:
+        place, key = one_line(trial.place.path, 200), one_line(trial.place.key, 80)
+        location = f" ({place}:{trial.place.line} {key})".replace(" )", ")")
+        evidence += [EvidenceRef("file", host.host, path=place, line=trial.place.line, text=key)]
+    else:
+        evidence += [EvidenceRef("file", host.host, path=path, text="read by the trial start")]
+    yield Detection(
+        f"containerd runs, and {consequence}: a trial start of {one_line(trial.program, 200)} with"
+        f" {path} said: {proof.text}{location}",
+        tuple(evidence),
+        f"{_cure(proof)}; then run this playbook again with kubemend_probe, before containerd"
+        " restarts",
+        host=host.host,
+        node=host.node,
+        component="containerd",
+    )
+
+
+def _cure(proof: containerd_trial.Proof) -> str:
+    if proof.cure:
+        return proof.cure
+    if proof.is_cri and not proof.line:
+        return "take cri out of disabled_plugins of its configuration"
+    return "correct the setting that it names, in the file or in one of its imports"
 
 
 def _refusal(host: Host, files: RuntimeFiles) -> Iterator[Detection]:

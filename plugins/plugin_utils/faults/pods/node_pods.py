@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.answers.node.kernel_log import KernelLine
 from ...evidence.document import ends, one_line, shell_name
-from ...models import pod_start, pressure, storage_clients
+from ...models import kubelet_root, pod_start, pressure, storage_clients
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
@@ -31,6 +32,9 @@ WAITED_SECONDS, SILENT_SECONDS = 300, 900
 OWNERS, PODS, MOST = 2, 3, 10
 SANDBOX = "FailedCreatePodSandBox"
 _BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc = ")
+# A file system that the node mounts by a program of its own package.
+_REMOTE = re.compile(r"-t (?:nfs4?|cifs|smb3) |kubernetes\.io~(?:nfs|cifs)/")
+_HELPER = "nfs-helper-missing"  # a row of known messages
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE = "", "of the node"
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
@@ -106,7 +110,7 @@ def _late_nodes(cluster: Cluster) -> dict[str, list[Waiting]]:
     return {
         node: rows
         for node, rows in by_node.items()
-        if _is_of_node(rows) or _kernel_line(cluster, node, rows) is not None
+        if _is_of_node(cluster, rows) or _kernel_line(cluster, node, rows) is not None
     }
 
 
@@ -137,12 +141,12 @@ def _late(row: Waiting) -> int:
     return row.late(WAITED_SECONDS if row.trouble else SILENT_SECONDS)
 
 
-def _is_of_node(rows: Sequence[Waiting]) -> bool:
+def _is_of_node(cluster: Cluster, rows: Sequence[Waiting]) -> bool:
     """Tell whether the rows are more than one workload's problem.
 
     Hardly any workload can keep its sandbox from being created.
     """
-    if any(map(_is_of_node_alone, rows)):
+    if any(_is_of_node_alone(cluster, row) for row in rows):
         return True
     by_kind = _by_kind(rows)
     silent, sure = by_kind.pop(SILENT, []), by_kind.pop(SURE, [])
@@ -153,11 +157,19 @@ def _is_of_node(rows: Sequence[Waiting]) -> bool:
     return any(_are_several(doubtful) for doubtful in by_kind.values())
 
 
-def _is_of_node_alone(row: Waiting) -> bool:
+def _is_of_node_alone(cluster: Cluster, row: Waiting) -> bool:
     """Tell whether hardly any workload can bring about that its pods wait for this."""
     if row.reason == SANDBOX:
         return row.trouble is not None and row.trouble.kind != pod_start_message.OF_ATTACHMENT
-    return row.trouble is pod_start.REMOVED
+    if row.trouble is pod_start.REMOVED or _lacks_helper(row):
+        return True
+    return kubelet_root.elsewhere(cluster, row) is not None
+
+
+def _lacks_helper(row: Waiting) -> bool:
+    """Tell whether a node lacks the program that mounts a remote file system."""
+    named = row.trouble is not None and row.trouble.kind.endswith(f" {_HELPER}")
+    return named and _REMOTE.search(row.text) is not None
 
 
 def _by_kind(rows: Sequence[Waiting]) -> dict[str, list[Waiting]]:
@@ -206,6 +218,14 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         because=(*_of_network_pods(cluster, node, main), *codes),
         severity=_severity(cluster, node, pods),
     )
+    root = kubelet_root.elsewhere(cluster, main)
+    if root is not None:
+        hit = replace(
+            hit,
+            summary=f"{hit.summary}; {root.clause}",
+            evidence=(*hit.evidence, root.proof),
+            remedy=f"{root.advice}; {hit.remedy}",
+        )
     release = view.kubelet if view is not None else None
     texts = [main.text]
     if main.trouble is None and event is not None:

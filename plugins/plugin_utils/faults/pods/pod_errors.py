@@ -289,25 +289,26 @@ def _mig_failures(cluster: Cluster) -> Iterator[Detection]:
 
 def _mig_failure(cluster: Cluster, node: str, host: Host | None) -> Detection:
     rows = host.pod_errors.rows if host is not None else ()
+    name = host.host if host is not None else None
     pods = [pod for pod in rows if pod.told and system_namespaces.MIG_MANAGER in pod.pod]
-    told = [line for pod in pods for line in pod.told]
-    said = f"; {pods[-1].namespace}/{pods[-1].pod} says: {told[-1]}" if pods else ""
+    lines = [line for pod in pods for line in pod.told]
+    quote = f"; {pods[-1].namespace}/{pods[-1].pod} says: {lines[-1]}" if pods else ""
     proofs = [
         EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=f"{MIG_STATE}: failed"),
-        *(EvidenceRef("log", host and host.host, path=pods[-1].path, text=line) for line in told),
+        *(EvidenceRef("log", name, path=pods[-1].path, text=line) for line in lines),
     ]
     hit = Detection(
         f"{node} has the label {MIG_STATE}=failed: nvidia-mig-manager could not divide its GPUs as"
-        f" the label nvidia.com/mig.config asks for{said}",
+        f" the label nvidia.com/mig.config asks for{quote}",
         tuple(proofs),
         "see its log (kubectl get pods -A -o wide | grep mig-manager), that nvidia-smi works on the"
         " node, and whether programs use the GPUs; correct what it names, then delete its pod on"
         " this node, which lets it try again",
-        host=host and host.host,
+        host=name,
         node=node,
         component=MIG_MANAGER,
     )
-    return explained(hit, (pod_roles.DEVICES,), reversed(told))
+    return explained(hit, (pod_roles.DEVICES,), reversed(lines))
 
 
 def _without_devices(cluster: Cluster) -> Iterator[tuple[str, list[str]]]:

@@ -16,13 +16,16 @@ from ...models import ages
 from ...models.cluster import Cluster
 from ...models.repeated_errors import RuntimeObstacle
 from ...models.result import EvidenceRef
+from ...parsers.known_message import EVENT, RUNTIMES
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..known_causes import explained
 from ..node import wording
 
 LATE_SECONDS = 600  # after the grace period: volumes and networks are taken down by then
 # One workload that fails lies on one node often enough: two count that run elsewhere.
 CRASHING, WORKLOADS, SHARE = 3, 2, 0.5
 KILLS = ("FailedKillPod", "FailedSync")
+PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 # runc's words where it may not signal a container's first process. It runs as root, and the kernel
 # alone does not refuse that.
 _DENIED = re.compile(r"unable to signal init: (?:permission denied|operation not permitted)")
@@ -84,7 +87,7 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
         clause = f"; {obstacle.component}: {obstacle.clause}"
         advice, because = f"{obstacle.advice}. Else {advice}", ("KM529",)
     summary = f"{wording.pods(pods)} {wording.do(pods)} not end{wording.since(row.since)}: {names}"
-    return Detection(
+    hit = Detection(
         f"{summary}{clause}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text),
@@ -95,6 +98,7 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
         node=node,
         because=because,
     )
+    return explained(hit, PLACES, [event.message for event in events])
 
 
 def _obstacle(cluster: Cluster, node: str) -> RuntimeObstacle | None:

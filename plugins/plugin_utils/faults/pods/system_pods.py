@@ -13,7 +13,7 @@ from ....module_utils.shared import system_namespaces
 from ...evidence import memoize
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
-from ...models import host_network, pod_roles, pod_start
+from ...models import boot, host_network, pod_roles, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.pod_errors import PodError
@@ -175,6 +175,7 @@ def _failure(cluster: Cluster, pod: str) -> str:
     needs=("system", "system_pods"),
     cluster_needs=("pod_start",),
     explained_by=causes("KM115", "KM178", "KM508", "KM512")
+    | causes("KM520", component=boot.NETFILTER)
     | causes("KM534", component="openvswitch"),
     same_node=True,
 )
@@ -248,7 +249,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         host=host,
         node=node,
         component=pod_roles.name(first.pod),
-        because=_asks_itself(rows),
+        because=(*_asks_itself(rows), *_without_module(rows)),
         severity=severity,
     )
     return with_cause(hit, first.pod.known)
@@ -269,6 +270,14 @@ def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
             continue
         if any(map(host_network.is_loopback, resolver.nameservers)):
             return ("KM533",)
+    return ()
+
+
+def _without_module(rows: Iterable[_Ending]) -> tuple[str, ...]:
+    """Return KM520 where a pod ends for want of a module of the kernel."""
+    known = (row.pod.known for row in rows)
+    if any(row is not None and row.id == boot.WITHOUT_NETFILTER for row in known):
+        return ("KM520",)
     return ()
 
 

@@ -30,6 +30,9 @@ from . import dropin
 # Nodes of one cluster mostly have the same file: as many different ones as clusters have groups of
 # nodes.
 TEXTS = 32
+USUAL_ROOT = "/var/lib/kubelet"
+# MicroK8s has it in a file of arguments: --root-dir=${SNAP_COMMON}/var/lib/kubelet
+MICROK8S_ROOT = "/var/snap/microk8s/common/var/lib/kubelet"
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,14 @@ def _unreadable(argv: tuple[str, ...]) -> str:
     if pflag.string_flag(argv, "dynamic-config-dir"):
         return "--dynamic-config-dir may give it another configuration through the API"
     return ""
+
+
+def other_root(argv: Sequence[str]) -> str:
+    """Return the folder of a kubelet where it is not the usual one of all kubelets, else ""."""
+    root = (pflag.string_flag(argv, "root-dir") or "").rstrip("/")
+    if not root and inside(argv) == "kubelite":
+        root = MICROK8S_ROOT
+    return "" if root == USUAL_ROOT else root
 
 
 def inside(argv: Sequence[str]) -> str:

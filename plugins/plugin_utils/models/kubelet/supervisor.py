@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...evidence import contract
+from ...evidence.answers.node.component_units import ComponentUnit, ComponentUnits
 from ...evidence.answers.node.kubelet import Distribution, Kubelet
 from ...evidence.document import one_line
 from ...parsers import systemd_unit
@@ -22,6 +23,11 @@ from ..result import EvidenceRef
 
 TITLES = {"k3s": "k3s", "rke2": "RKE2"}
 KUBELET_KEY = "kubelet-arg"
+# The unit of an agent, and that of a server, which runs a kubelet too.
+_SERVERS = {
+    "k3s-agent.service": "k3s.service",
+    "rke2-agent.service": "rke2-server.service",
+}
 SHOWN = 5
 # What k3s writes before the error of a component that it runs, and the key with its flags.
 _KEYS = {
@@ -105,6 +111,19 @@ class Supervisor:
                     yield Place(key, row.value or "", file.path, row.line)
         for value in _given(self.argv, key):
             yield Place(key, value, self.unit_file)
+
+
+def server_beside(document: Mapping[str, Any], agent: str) -> ComponentUnit | None:
+    """Return the unit of a server that starts at boot or runs beside that of an agent, or None."""
+    name = _SERVERS.get(agent)
+    rows = (row for row in contract.answer(document, ComponentUnits).units if row.name == name)
+    return next(filter(_is_started, rows), None)
+
+
+def _is_started(row: ComponentUnit) -> bool:
+    if row.active_state in ("active", "activating"):
+        return True
+    return systemd_unit.at_boot(systemd_unit.unit(row)).answer == systemd_unit.YES
 
 
 def read(document: Mapping[str, Any]) -> Supervisor | None:

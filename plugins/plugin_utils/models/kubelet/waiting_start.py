@@ -5,7 +5,7 @@
 
 An agent asks its server again and again, and its unit stays in its start. A server that is not up
 yet answers later. One that refuses the agent, or whose certificate is not valid, does so until
-an operator changes it.
+an operator changes it. A server waits for its own etcd, which no member of another cluster takes.
 """
 
 from __future__ import annotations
@@ -35,6 +35,19 @@ _WENT_ON = re.compile(r"Running (?:kubelet|containerd)\b|Connecting to proxy\b")
 _REFUSED = "Node password rejected"
 _REFUSES = re.compile(r": (401 Unauthorized|403 Forbidden)\s*\Z")
 _OPEN = "/cacerts: "  # what a server gives to anyone
+# etcd, server/etcdserver/api/rafthttp/stream.go: a member of another cluster at the address of one
+_OTHER_CLUSTER = re.compile(r"request sent was ignored by .{0,80}cluster ID mismatch")
+_CLUSTERS = re.compile(
+    r'"remote-peer-cluster-id":"(?P<there>[0-9a-f]{1,16})".{1,200}'
+    r'"local-member-cluster-id":"(?P<here>[0-9a-f]{1,16})"'
+)
+_MEMBER = (
+    "find out which of the two has the data that counts: the one that was restored last"
+    " (--cluster-reset). On the other one: stop its unit, move its database away (mv"
+    " /var/lib/rancher/k3s/server/db /var/lib/rancher/k3s/server/db.before), see that server: of"
+    " its config.yaml names the first one, and start it, so that it joins as a new member. Do not do"
+    " that on both"
+)
 _STRANGER = (
     "see what answers there (curl -vk URL/cacerts, from this machine): a proxy of the environment"
     " of its unit (HTTPS_PROXY without the address in NO_PROXY), a load balancer that asks for a"
@@ -65,12 +78,14 @@ class Wait:
     """What a start waits for that does not come by itself.
 
     message: what the server answers; clause: what that means; line: the line of the journal
+    is_whole: whether clause and advice tell more than what is known of the message alone
     """
 
     message: str
     clause: str
     advice: str
     line: str
+    is_whole: bool = False
 
 
 def find(lines: Sequence[str]) -> Wait | None:
@@ -82,6 +97,8 @@ def find(lines: Sequence[str]) -> Wait | None:
     if not starts or starts[-1].exit is not None:
         return None
     for line in starts[-1].lines[: -READ - 1 : -1]:
+        if _OTHER_CLUSTER.search(line.text):
+            return _of_another_cluster(line)
         logged = _LOGRUS.match(line.text)
         if logged is None:
             continue
@@ -96,6 +113,16 @@ def find(lines: Sequence[str]) -> Wait | None:
                 return None  # one that is starting itself may refuse before it knows anyone
             return _answered(line, text, refused.group(1))
     return None
+
+
+def _of_another_cluster(line: Said) -> Wait:
+    """Return that the etcd of a server and the member that it asks are of two clusters."""
+    message = "request sent was ignored by remote peer due to cluster ID mismatch"
+    clause = "its etcd has the data of another cluster than the member that it asks"
+    ids = _CLUSTERS.search(line.text)
+    if ids is not None:
+        clause += f" ({ids.group('here')} here, {ids.group('there')} there)"
+    return Wait(message, clause, _MEMBER, line.raw, is_whole=True)
 
 
 def _times(start: Start, answer: str) -> int:

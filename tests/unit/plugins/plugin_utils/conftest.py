@@ -198,6 +198,7 @@ class World:
             "system": {"hostname": name, "addresses": [ip, "127.0.0.1"], "clock": CLOCK},
             "kubelet": kubelet,
             "swap": no_swap(),
+            "failed_units": {"failed": 0, "units": []},
             "package_changes": {"since": CLOCK - 604800, "items": []},
             "boot": booted(),
             "kernel_log": {"since": CLOCK - 3600, "cut": False, "rows": []},

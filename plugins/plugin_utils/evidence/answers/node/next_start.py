@@ -166,6 +166,35 @@ class Upgrades:
 
 
 @dataclass(frozen=True)
+class Place:
+    """The line of a file that a program named as it refused it."""
+
+    path: str = ""
+    line: int = 0
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What containerd did in a trial start, which kubemend_probe asks for.
+
+    state: served; ended, by itself; silent, until the time limit; refused, if nothing was started
+    reason: why it was refused
+    lines, failures: the last ones of its log, and those of plugins that were not loaded
+    cri: whether it began to load the plugin that serves the CRI
+    """
+
+    state: str = ""
+    reason: str = ""
+    path: str = ""
+    program: str = ""
+    lines: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    cri: bool | None = None
+    place: Place | None = None
+
+
+@dataclass(frozen=True)
 class NextStart:
     """What the next start of a node reads, and what runs does not have."""
 
@@ -175,3 +204,4 @@ class NextStart:
     kernels: Kernels | None = None
     gpu: GpuDriver | None = None
     upgrades: Upgrades | None = None
+    trial: Trial | None = None

@@ -3,16 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The runner: whatever a collector does, it costs only itself."""
 
+import contextlib
+import faulthandler
 import json
 import os
+import resource
+import signal
 import time
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     base,
+    channels,
     registry,
     runner,
+    worker,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import limits
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
@@ -43,7 +50,7 @@ def _killed(context):
 
 
 def _huge(context):
-    return "x" * (runner.MAX_COLLECTOR + 1)
+    return "x" * (channels.MAX_COLLECTOR + 1)
 
 
 def _unmarshallable(context):
@@ -64,7 +71,7 @@ def _loud(context):
         (_denied, "denied", "[Errno 13] Permission denied"),
         (_failed, "error", "no answer"),
         (_killed, "error", "the collector's process ended without an answer"),
-        (_huge, "error", f"more than {runner.MAX_COLLECTOR} bytes"),
+        (_huge, "error", f"more than {channels.MAX_COLLECTOR} bytes"),
         (_unmarshallable, "error", "the collector's process ended without an answer"),
     ],
 )
@@ -228,3 +235,350 @@ def test_the_document_of_this_machine():
     assert set(document["collectors"]) == set(registry.BY_NAME)
     assert document["collectors"]["system"]["status"] == "ok"
     assert document["collectors"]["kubelet"]["status"] == "not_asked"
+
+
+@pytest.fixture
+def pipe():
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def _pid(context):
+    return os.getpid()
+
+
+def test_collectors_share_a_process_but_not_with_those_that_wait_or_are_deep():
+    found = run_collectors(
+        FakeCollector("a", _pid),
+        FakeCollector("b", _pid, needs=("net",)),
+        FakeCollector("net", _pid, waits=True),
+        FakeCollector("deep", _pid, tier=registry.DEEP),
+    )
+    pids = {name: record["data"] for name, record in found.items()}
+    assert pids["a"] == pids["b"]
+    assert len({*pids.values(), os.getpid()}) == 4
+
+
+def test_each_gets_a_copy_of_the_data_that_it_needs_and_no_other():
+    def spoil(context):
+        context.data["a"].append(2)
+        return sorted(context.data)
+
+    found = run_collectors(
+        FakeCollector("a", lambda context: [1]),
+        FakeCollector("other", lambda context: 0),
+        FakeCollector("b", spoil, needs=("a",)),
+        FakeCollector("c", lambda context: context.data["a"], needs=("a", "b")),
+    )
+    assert found["b"]["data"] == ["a"]
+    assert found["a"]["data"] == found["c"]["data"] == [1]
+
+
+def _ends(context):
+    os._exit(3)
+
+
+def _faults(context):
+    faulthandler.disable()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def _leaves(context):
+    raise SystemExit
+
+
+@pytest.mark.parametrize("function", [_ends, _faults, _leaves, _killed, _huge, _unmarshallable])
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_ends_its_process_does_not_end_the_others(function, waits):
+    found = run_collectors(
+        FakeCollector("first", _pid),
+        FakeCollector("net", lambda context: "net", waits=True),
+        FakeCollector("bad", function, waits=waits, needs=("first",)),
+        FakeCollector("all", lambda context: context.data, needs=("bad", "net")),
+        FakeCollector("last", _pid, needs=("bad",)),
+    )
+    assert found["bad"]["status"] == "error"
+    assert found["bad"]["truncated"] is (function is _huge)
+    assert found["all"]["data"] == {"bad": None, "net": "net"}
+    # Who shared its process goes on in another one.
+    assert (found["first"]["data"] == found["last"]["data"]) is waits
+
+
+def test_one_that_waits_goes_on_where_another_ends_its_process(pipe):
+    found = run_collectors(
+        FakeCollector("net", lambda context: os.read(pipe[0], 1), waits=True),
+        FakeCollector("bad", _ends),
+        FakeCollector("go", lambda context: os.write(pipe[1], b"x"), needs=("bad",)),
+        FakeCollector("after", lambda context: context.data, needs=("net",)),
+    )
+    assert _statuses(found, "net", "bad", "go", "after") == ["ok", "error", "ok", "ok"]
+    assert found["after"]["data"] == {"net": b"x"}
+
+
+def test_of_several_that_end_their_process_each_costs_itself():
+    bad = [FakeCollector(f"bad{number}", _ends) for number in range(6)]
+    found = run_collectors(*bad, FakeCollector("good", lambda context: 1))
+    assert [found[one.name]["status"] for one in bad] == ["error"] * 6
+    assert found["good"]["data"] == 1
+
+
+def _statuses(found, *names):
+    return [found[name]["status"] for name in names]
+
+
+def test_one_that_opens_a_fifo_is_left_behind(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+
+    def read(context):
+        return os.open(path, os.O_RDONLY)
+
+    found = run_collectors(
+        FakeCollector("fifo", read, timeout=0.3),
+        FakeCollector("net", read, timeout=0.3, waits=True),
+        FakeCollector("good", lambda context: 1),
+    )
+    assert _statuses(found, "fifo", "net", "good") == ["timeout", "timeout", "ok"]
+    assert found["fifo"]["error"] == found["net"]["error"] == "no answer within 0 s"
+
+
+def test_one_that_cannot_be_killed_holds_up_nothing(monkeypatch):
+    """As in uninterruptible sleep: the signal has no effect while the kernel waits."""
+    stuck = set()
+    monkeypatch.setattr(channels, "kill", stuck.add)
+    try:
+        found = run_collectors(
+            FakeCollector("stuck", hang, timeout=0.3),
+            FakeCollector("net", hang, timeout=0.3, waits=True),
+            FakeCollector("good", lambda context: 1, needs=("stuck", "net")),
+        )
+    finally:
+        for pid in stuck:
+            os.kill(pid, signal.SIGKILL)
+    assert _statuses(found, "stuck", "net", "good") == ["timeout", "timeout", "ok"]
+    assert len(stuck) == 2
+
+
+@pytest.mark.parametrize("bound", ["PATIENCE", "SHARE"])
+def test_the_rest_does_not_wait_for_one_that_is_slow(monkeypatch, pipe, bound):
+    monkeypatch.setattr(runner, bound, 0)
+    found = run_collectors(
+        FakeCollector("slow", lambda context: os.read(pipe[0], 1)),
+        FakeCollector("next", lambda context: os.write(pipe[1], b"x")),
+        FakeCollector("after", lambda context: context.data["slow"], needs=("slow",)),
+    )
+    assert [found[name]["data"] for name in ("slow", "next", "after")] == [b"x", 1, b"x"]
+
+
+def test_where_no_process_can_be_made_one_does_all(monkeypatch):
+    fork, runner_pid = os.fork, os.getpid()
+
+    def failing_fork():
+        if os.getpid() != runner_pid:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", failing_fork)
+    found = run_collectors(FakeCollector("a", _pid), FakeCollector("net", _pid, waits=True))
+    assert found["a"]["data"] == found["net"]["data"] != runner_pid
+
+
+def test_more_may_wait_than_there_are_pipes(monkeypatch):
+    monkeypatch.setattr(runner, "SLOTS", 2)
+    found = run_collectors(
+        *(FakeCollector(f"n{number}", lambda context: 1, waits=True) for number in range(5))
+    )
+    assert [record["data"] for record in found.values()] == [1] * 5
+
+
+def test_long_answers_come_whole():
+    """They are longer than a pipe holds, in both directions."""
+    text = "x" * (channels.MAX_COLLECTOR - 1000)
+    found = run_collectors(
+        FakeCollector("net", lambda context: text, waits=True),
+        FakeCollector("a", lambda context: text + "a"),
+        FakeCollector("b", lambda context: len(context.data["net"]), needs=("net", "a")),
+    )
+    assert found["net"]["data"] == text
+    assert found["a"]["data"] == text + "a"
+    assert found["b"]["data"] == len(text)
+
+
+def test_what_follows_runs_after_another_process_took_over(monkeypatch):
+    more = FakeCollector("more", lambda context: 1, needs=("first",), follows="first")
+    monkeypatch.setattr(registry, "COLLECTORS", (more,))
+    found = run_collectors(
+        FakeCollector("first", lambda context: {"used_up": ["x"]}),
+        FakeCollector("bad", _ends, needs=("first",)),
+    )
+    assert found["more"]["data"] == 1
+
+
+def test_another_process_has_the_answer_of_systemd_too(systemctl):
+    found = run_collectors(
+        FakeCollector("bad", _ends),
+        Asking("a", _shows, asks=True),
+        Asking("b", _shows, asks=True, needs=("bad",)),
+    )
+    names, properties, _files = limits.question()
+    assert found["a"]["data"] == found["b"]["data"] == ([(tuple(names), tuple(properties))], 3)
+
+
+def test_workers_that_end_before_they_begin_anything_are_not_made_forever(monkeypatch):
+    monkeypatch.setattr(worker, "_not_here", lambda collector, processes: os._exit(1))
+    found = run_collectors(FakeCollector("a", _pid), FakeCollector("b", _pid))
+    assert {record["error"] for record in found.values()} == {
+        "the collector's process ended without an answer"
+    }
+    assert set(found) == {"a", "b"}
+
+
+def test_a_worker_that_says_nothing_is_replaced(monkeypatch):
+    monkeypatch.setattr(runner, "SILENCE", 0.3)
+    monkeypatch.setattr(worker, "_not_here", lambda collector, processes: time.sleep(6000))
+    assert _statuses(run_collectors(FakeCollector("a", _pid)), "a") == ["error"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_at_the_end_of_all_what_was_not_begun_is_late_or_absent(waits):
+    found = run_collectors(
+        FakeCollector("slow", hang, timeout=3000, waits=waits),
+        FakeCollector("next", hang, timeout=3000, needs=("slow",)),
+        FakeCollector("absent", hang, needs=("slow",), path="/nowhere"),
+        timeout=2,
+    )
+    assert _statuses(found, "slow", "next", "absent") == ["timeout", "timeout", "absent"]
+    assert found["next"]["error"] == "no answer within 0 s"
+
+
+def test_a_worker_that_cannot_say_what_is_late_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(runner, "GRACE", 0)
+    found = run_collectors(
+        FakeCollector("slow", hang, timeout=3000),
+        FakeCollector("next", hang, timeout=3000, needs=("slow",)),
+        timeout=2,
+    )
+    assert _statuses(found, "slow", "next") == ["timeout", "timeout"]
+
+
+def test_a_program_that_cannot_begin_is_one_error(monkeypatch):
+    def broken(*_values):
+        raise SyntaxError("broken")
+
+    monkeypatch.setattr(worker, "work", broken)
+    assert json.loads(runner.collect({})) == {"failed": "SyntaxError: broken"}
+
+
+def test_a_first_process_that_ends_at_once_is_one_error(monkeypatch):
+    monkeypatch.setattr(worker, "work", lambda *_values: os._exit(1))
+    assert set(json.loads(runner.collect({}))) == {"failed"}
+
+
+def _descriptors():
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+
+def test_no_descriptor_and_no_process_remains():
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)  # those that other tests killed
+    before = _descriptors()
+    run_collectors(
+        FakeCollector("a", lambda context: 1),
+        FakeCollector("net", lambda context: 1, waits=True),
+        FakeCollector("b", lambda context: 1, needs=("net",)),
+    )
+    assert _descriptors() == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    run_collectors(FakeCollector("a", _ends), FakeCollector("b", hang, timeout=0.2))
+    assert _descriptors() == before
+
+
+def _pipes():
+    links = set()
+    for fd in range(200):
+        with contextlib.suppress(OSError):
+            links.add(str(Path(f"/proc/self/fd/{fd}").readlink()))
+    return sorted(link for link in links if link.startswith("pipe:"))
+
+
+def test_a_collector_holds_no_other_pipe_of_the_runner():
+    """Else the end of one process would not be seen while another one works."""
+    here = _pipes()
+
+    def pipes(context):
+        return len(set(_pipes()).difference(here))
+
+    found = run_collectors(
+        FakeCollector("net", pipes, waits=True),
+        FakeCollector("bad", _ends),  # so that all that follows has a process of its own
+        FakeCollector("a", pipes, needs=("bad",)),
+        FakeCollector("b", pipes, needs=("bad",)),
+    )
+    assert [found[name]["data"] for name in ("net", "a", "b")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_where_the_runner_is_killed_no_collector_begins(waits):
+    said, alive, go = os.pipe(), os.pipe(), os.pipe()
+
+    def first(context):
+        os.write(said[1], b"1")
+        os.read(go[0], 1)
+
+    def second(context):
+        os.write(said[1], b"2")
+
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for end in (said[0], alive[0], go[1]):
+                os.close(end)
+            run_collectors(
+                FakeCollector("first", first, waits=waits),
+                FakeCollector("second", second, needs=("first",)),
+            )
+        finally:
+            os._exit(0)
+    for end in (said[1], alive[1], go[0]):
+        os.close(end)
+    assert os.read(said[0], 1) == b"1"
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(go[1])
+    assert os.read(alive[0], 1) == b""  # every process has ended
+    assert os.read(said[0], 1) == b""
+    for end in (said[0], alive[0]):
+        os.close(end)
+
+
+def test_ends_of_children_may_be_ignored():
+    """The kernel reaps them then, and every wait for one fails."""
+    former = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        found = run_collectors(
+            FakeCollector("a", lambda context: 1),
+            FakeCollector("net", lambda context: 1, waits=True),
+            FakeCollector("bad", _ends),
+        )
+    finally:
+        signal.signal(signal.SIGCHLD, former)
+    assert _statuses(found, "a", "net", "bad") == ["ok", "ok", "error"]
+
+
+def test_signals_may_be_blocked():
+    blocked = {signal.SIGALRM, signal.SIGCHLD, signal.SIGTERM, signal.SIGPIPE}
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    try:
+        found = run_collectors(
+            FakeCollector("bad", _ends),
+            FakeCollector("slow", hang, timeout=0.3),
+            FakeCollector("net", lambda context: 1, waits=True),
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+    assert _statuses(found, "bad", "slow", "net") == ["error", "timeout", "ok"]

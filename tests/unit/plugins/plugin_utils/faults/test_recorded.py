@@ -224,6 +224,10 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "clear"),
         "recorded before object_events were read; control_plane/test_object_events.py has them",
     ),
+    "KM564": dict.fromkeys(
+        ("present", "clear"),
+        "recorded before failed_units were read; node/test_failed_units.py has them",
+    ),
     "KM563": dict.fromkeys(
         ("present", "clear"),
         "recorded before object_events were read; node/test_node_events.py has them",

@@ -66,6 +66,59 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "no-common-tls-version",
+        "kube-apiserver",
+        "I0301 10:00:00.000000 1 log.go:245] http: TLS handshake error from 10.0.0.7:53412: remote"
+        " error: tls: protocol version not supported",
+    ),
+    (
+        "inotify-watches-used-up",
+        "kubelet",
+        "E0301 10:00:00.000000 1234 a.go:10] write /var/lib/kubelet/x: no space left on device",
+    ),
+    (
+        "inotify-instances-used-up",
+        "kube-proxy",
+        "E0301 10:00:00.000000 1 server.go:10] open /proc/net/tcp: too many open files",
+    ),
+    (
+        "memory-errors-not-corrected",
+        "kernel",
+        "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+    ),
+    (
+        "node-name-differs-from-certificate",
+        "kubelet",
+        'nodes "w1" is forbidden: User "system:node:w1" cannot get resource "nodes"',
+    ),
+    (
+        "systemd-resolved-without-answer",
+        "kubelet",
+        "dial tcp: lookup localhost on 127.0.0.53:53: server misbehaving",
+    ),
+    (
+        "api-server-sheds-requests",
+        "kube-apiserver",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+    ),
+    (
+        "iptables-rule-not-in-kernel",
+        "network",
+        "Warning: Extension MASQUERADE revision 0 not supported, missing kernel module?"
+        " iptables v1.8.10 (nf_tables):  RULE_APPEND failed (No such file or directory): rule in"
+        " chain POSTROUTING",
+    ),
+    (
+        "card-e1000e-hangs",
+        "kernel",
+        "NETDEV WATCHDOG: eno1 (e1000e): transmit queue 0 timed out",
+    ),
+    (
+        "service-address-by-proxy",
+        "network",
+        'Get "https://10.96.0.1:443/api/v1/nodes/w1": dial tcp 10.96.0.1:443: i/o timeout',
+    ),
+    (
         "azure-linked-action-denied",
         "cloud",
         "The client 'x' does not have permission to perform action 'Microsoft.Network/write' at"
@@ -789,6 +842,9 @@ WARNINGS = [
     ("fingerprint -in /etc/kubernetes/pki/ca.crt", "A registry"),
     ("hop-limit 2", "which lets each pod there take the role of the node"),
     ("apply the whole manifest", "kubectl diff -f first"),
+    ("ceph osd blocklist rm", "reboot"),
+    ("machine-config-daemon-force", "reboots the node"),
+    ('{"metadata":{"finalizers":null}}', "its file system is lost"),
     ("conmon_cgroup =", "on a drained node"),
     ("the same driver (KM524)", "drain the node"),
     ("or hostUsers: true", "root of the node"),

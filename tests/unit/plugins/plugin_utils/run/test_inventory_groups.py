@@ -98,3 +98,8 @@ def test_consent_without_effect_is_told_once_with_the_playbook_that_has_it():
     assert "kubemend_allow, kubemend_probe have no effect in replay" in line
     assert "remediate" in line
     assert set(VARIABLES) >= {"kubemend_max_risk", "kubemend_cleanup_rejected"}
+    used = ("kubemend_probe", "kubemend_max_risk")
+    settings = {"kubemend_probe": True, "kubemend_max_risk": 1}
+    assert without_effect(check(settings), "audit", used) == []
+    (line,) = without_effect(check({**settings, "kubemend_allow": ["fenced"]}), "audit", used)
+    assert "kubemend_probe" not in line

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import (
     base,
-    runner,
+    worker,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
     api_way,
@@ -55,13 +55,13 @@ def test_a_folder_that_may_not_be_entered(monkeypatch, tmp_path):
             raise PermissionError(13, "Permission denied", path)
         return real(path, *more, **named)
 
-    monkeypatch.setattr(runner.os, "lstat", lstat)
-    assert runner._hidden("/closed/device-plugins")[0] == "denied"
-    assert runner._hidden(str(tmp_path / "nothing")) == (
+    monkeypatch.setattr(worker.os, "lstat", lstat)
+    assert worker._hidden("/closed/device-plugins")[0] == "denied"
+    assert worker._hidden(str(tmp_path / "nothing")) == (
         "absent",
         "%s does not exist" % (tmp_path / "nothing"),
     )
-    assert runner._hidden(str(tmp_path)) is None
+    assert worker._hidden(str(tmp_path)) is None
 
 
 def test_a_state_file(monkeypatch, tmp_path):

@@ -42,6 +42,11 @@ LINES = (
     ("checksum", "UDP: bad checksum. From 192.0.2.11:46932 to 192.0.2.101:8472 ulen 82"),
     ("card", "NETDEV WATCHDOG: eth0 (ixgbe): transmit queue 3 timed out"),
     ("card", "e1000e 0000:00:1f.6 eno1: Detected Hardware Unit Hang:"),
+    (
+        "overlay",
+        "overlayfs: filesystem on '/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs"
+        "/snapshots/12/fs' not supported as upperdir",
+    ),
     ("hardware", "mce: [Hardware Error]: CPU 0: Machine Check: 0 Bank 8: cc00008000010090"),
     ("hardware", "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0"),
     ("gpu", "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off"),

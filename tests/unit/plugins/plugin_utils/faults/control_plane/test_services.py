@@ -450,3 +450,14 @@ def test_a_line_before_the_last_may_have_the_known_cause(world):
     give(world, looping(lines=lines))
     (finding,) = found(world)
     assert "Known cause: A file is at the place of its socket /run/a.sock" in finding.summary
+
+
+def test_an_api_server_without_a_certificate_for_etcd(world):
+    refused = (
+        "kube-apiserver[7]: W0101 a.go:1] handshake failed: remote error: tls: bad certificate"
+    )
+    argv = ["/usr/bin/kube-apiserver", "--etcd-servers=https://192.0.2.1:2379"]
+    give(world, looping("kube-apiserver", argv=argv, lines=[line(15, refused), line(14, EXITED)]))
+    (finding,) = world.judge(faults={"KM116"}).findings
+    assert "without --etcd-certfile and --etcd-keyfile" in finding.summary
+    assert "give kube-apiserver --etcd-certfile" in finding.remedy

@@ -858,3 +858,26 @@ def test_modules_that_could_not_be_read_are_unknown(world):
     node = Node(world)
     world.documents["w1"]["collectors"]["network"] = {"status": "error", "data": None}
     assert node.judged("KM520") == ("unknown", [])
+
+
+@pytest.mark.parametrize(("state", "verdict"), [("absent", "present"), ("loaded", "clear")])
+def test_a_network_plugin_that_ends_without_a_module_asks_for_it(node, state, verdict):
+    node.sysctl((KUBEADM[0], f"{FORWARD} = 1\n"))
+    node.load()
+    node.without_netfilter()
+    assert node.judged("KM520") == ("clear", [])
+    node.boot["modules"]["br_netfilter"] = state
+    path = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+    said = (
+        f"E0119 1 main.go:278] Failed to check br_netfilter: stat {path}: no such file or directory"
+    )
+    clock = node.document["collectors"]["system"]["data"]["clock"]
+    row = {"namespace": "kube-flannel", "pod": "kube-flannel-ds-zg58f", "container": "kube-flannel"}
+    row |= {"restart": 9, "begun": clock - 90, "written": clock - 88, "path": "/var/log/pods/9.log"}
+    row |= {"first": clock - 400, "last": clock - 398, "lines": [said], "error": None}
+    node.document["collectors"]["system_pods"] = {"status": "ok", "data": {"pods": [row]}}
+    found_verdict, found = node.judged("KM520")
+    assert found_verdict == verdict
+    assert [(one.component, one.severity) for one in found] == [("br_netfilter", "critical")] * (
+        state == "absent"
+    )

@@ -138,3 +138,11 @@ def test_a_limit_that_is_not_known(world):
 def test_a_program_of_rules_that_crashes(world, count, is_present):
     say(world, "rules", "iptables[1]: segfault at 88 error 4 in libnftnl.so.11.3.0", count=count)
     assert bool(judged(world, "KM562")[1]) == is_present
+
+
+@pytest.mark.parametrize(("kind", "is_named"), [("hang", True), ("disk", False)])
+def test_the_kernel_is_named_where_another_one_may_not_have_it(world, kind, is_named):
+    world.data("w1", "system")["kernel"] = "6.17.0-1008-raspi"
+    say(world, kind, "rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks")
+    (found,) = judged(world, "KM562")[1]
+    assert ("(kernel 6.17.0-1008-raspi)" in found.summary) is is_named

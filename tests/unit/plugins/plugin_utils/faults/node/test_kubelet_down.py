@@ -766,3 +766,23 @@ def test_the_cause_of_a_known_message_is_told_wherever_it_is_quoted(
     (found,) = judged(world, unit, lines)[1]
     assert found.code == code
     assert f"Known cause: {words}" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "enabled", "is_named"),
+    [
+        ("k3s.service", "activating", "enabled", True),
+        ("k3s.service", "active", "disabled", True),
+        ("k3s.service", "inactive", "disabled", False),
+        ("rke2-server.service", "active", "enabled", False),
+    ],
+)
+def test_a_server_beside_an_agent_of_k3s_is_named(world, name, state, enabled, is_named):
+    row = {"name": name, "component": "k3s", "active_state": state, "unit_file_state": enabled}
+    units = {"units": [{**row, "load_state": "loaded", "sub_state": "start", "result": "success"}]}
+    world.documents["w1"]["collectors"]["component_units"] = {"status": "ok", "data": units}
+    unit = {**LOOPS, "name": "k3s-agent.service", "exec_main_status": 1}
+    taken = entry('time="2026-01-30T07:25:16Z" level=fatal msg="bind: address already in use"')
+    _verdicts, (found,) = judged(world, unit, dead(taken, 1))
+    assert ("k3s.service, the unit of a server" in found.summary) is is_named
+    assert ("disable --now k3s.service" in found.remedy) is is_named

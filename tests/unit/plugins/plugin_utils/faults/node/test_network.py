@@ -284,3 +284,24 @@ def test_a_plugin_that_ends_says_why_in_its_own_file(world, container, is_named)
     end(world, pod=f"{container}-bcdfg", container=container, own=own)
     _verdicts, (found,) = judged(world, "KM519")
     assert (f"{container} ends there again and again: no table nat" in found.summary) is is_named
+
+
+@pytest.mark.parametrize(
+    ("runtime", "names", "is_named"),
+    [
+        ("cri-o://1.17.2", ("10-cilium.conflist",), True),
+        ("cri-o://1.17.2", (), False),
+        ("containerd://1.7.0", ("10-cilium.conflist",), False),
+    ],
+)
+def test_a_configuration_that_cri_o_did_not_take(world, runtime, names, is_named):
+    ready(
+        world,
+        "False",
+        "Network plugin returns error: Missing CNI default network; NetworkReady=false",
+    )
+    node(world)["runtime_version"] = runtime
+    networks(world, "w1", *names)
+    _verdicts, (found,) = judged(world, "KM519")
+    assert ("CRI-O has not taken it (Missing CNI default network)" in found.summary) is is_named
+    assert ("restart crio" in found.remedy) is is_named

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.unit.plugins.plugin_utils.conftest import CLOCK, file_record
@@ -232,3 +235,65 @@ def test_files_that_containerd_takes(world):
 def test_another_runtime(world):
     world.data("w1", "next_start")["runtime_files"] = None
     assert judged(world, "KM703") == ("not_applicable", [])
+
+
+READING = {"asked": True, "error": "containerd: failed to load TOML: (3, 8)"}
+
+
+def trial_of(world, release, name, kind="containerd"):
+    """Let w1 have the answer of a real trial start, and what its reading told."""
+    folder = Path(__file__).parents[5] / "fixtures" / "containerd_trial"
+    text = (folder / release / f"{name}.json").read_text(encoding="utf-8")
+    data = world.data("w1", "next_start")
+    data["trial"] = json.loads(text)
+    world.documents["w1"]["collectors"]["runtime"] = {"status": "ok", "data": {"kind": kind}}
+    return data
+
+
+@pytest.mark.parametrize("release", ["1.6.20", "2.2.1"])
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("healthy", "clear"), ("no-toml", "present"), ("mirrors", "present"), ("cgroup", "unknown")],
+)
+def test_a_trial_start(world, release, name, verdict):
+    trial_of(world, release, name)
+    assert judged(world, "KM703")[0] == verdict
+
+
+def test_the_file_and_the_key_that_containerd_names_in_a_trial(world):
+    trial_of(world, "1.6.20", "another-type")
+    _verdict, (found,) = judged(world, "KM703")
+    assert (found.component, found.severity) == ("containerd", "critical")
+    proofs = [(proof.kind, proof.path, proof.line, proof.text) for proof in found.evidence[1:]]
+    assert proofs == [("file", "/etc/containerd/config.toml", 3, "grpc.gid")]
+    assert found.evidence[0].kind == "log"
+    assert "many(string)" in found.evidence[0].text
+
+
+def test_a_trial_that_proves_is_better_than_reading(world):
+    trial_of(world, "2.2.1", "healthy")["runtime_files"].update(READING)
+    assert judged(world, "KM703") == ("clear", [])
+    trial_of(world, "2.2.1", "mirrors")["runtime_files"].update(READING)
+    _verdict, (found,) = judged(world, "KM703")
+    assert "config_path" in found.summary
+
+
+def test_a_trial_that_proves_nothing_leaves_what_was_read(world):
+    data = trial_of(world, "2.2.1", "cgroup")
+    data["runtime_files"].update(READING)
+    _verdict, (found,) = judged(world, "KM703")
+    assert "failed to load TOML" in found.summary
+    data["runtime_files"].update(error="")
+    data["trial"] = {"state": "refused", "reason": "namespaces of its own: Operation not permitted"}
+    result = world.judge(faults={"KM703"}, deep=True)
+    (verdict,) = [item for item in result.verdicts if item.host == "w1"]
+    assert verdict.verdict == "unknown"
+    assert "Operation not permitted" in verdict.note
+
+
+def test_a_containerd_without_cri_below_docker(world):
+    trial_of(world, "2.2.1", "cri-disabled", kind="cri-docker")
+    assert judged(world, "KM703") == ("clear", [])
+    trial_of(world, "2.2.1", "cri-disabled")
+    _verdict, (found,) = judged(world, "KM703")
+    assert "disabled_plugins" in found.remedy

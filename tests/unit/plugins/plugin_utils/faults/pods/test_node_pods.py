@@ -524,3 +524,33 @@ def test_a_network_plugin_that_ends_leads_to_pods_without_a_network(
     ended_pods.end(world, host, pod=f"{pod}-abcde", container=pod)
     _verdicts, (finding,) = judged(world, "KM600")
     assert finding.because == because
+
+
+ROOT = "/data/kubelet"
+UNKNOWN_DRIVER = "driver name csi.example.com not found in the list of registered CSI drivers"
+NO_REGISTRY = "hostPath type check failed: /var/lib/kubelet/plugins_registry/ is not a directory"
+
+
+@pytest.mark.parametrize("message", [UNKNOWN_DRIVER, NO_REGISTRY])
+def test_a_kubelet_with_another_folder_is_named_where_a_driver_is_not_found(world, message):
+    wait(world, event=("FailedMount", f'MountVolume.SetUp failed for volume "a" : {message}'))
+    assert judged(world, "KM600")[0] == ["clear"]
+    world.data("w1", "kubelet")["argv"] = ["/usr/bin/kubelet", f"--root-dir={ROOT}/"]
+    (finding,) = judged(world, "KM600")[1]
+    assert f"its folder at {ROOT} (--root-dir)" in finding.summary
+    assert finding.remedy.startswith(f"give the driver the folder {ROOT}")
+    assert judged(world, "KM610")[0] == ["clear"]
+
+
+def test_the_folder_of_a_kubelet_is_not_blamed_for_other_paths(world):
+    world.data("w1", "kubelet")["argv"] = ["/usr/bin/kubelet", f"--root-dir={ROOT}"]
+    wait(world, event=("FailedMount", "hostPath type check failed: /opt/a is not a directory"))
+    assert judged(world, "KM600")[0] == ["clear"]
+
+
+def test_a_node_without_the_program_for_nfs_is_named_for_one_pod(world):
+    message = HELPER.replace("Output:", "Mounting arguments: -t nfs 192.0.2.1:/a /b Output:")
+    wait(world, event=("FailedMount", message))
+    (finding,) = judged(world, "KM600")[1]
+    assert "nfs-common" in finding.summary
+    assert judged(world, "KM610")[0] == ["clear"]

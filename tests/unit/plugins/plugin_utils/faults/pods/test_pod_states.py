@@ -112,3 +112,12 @@ def test_a_node_that_is_alone_with_its_crashes(world, nodes, verdict):
         assert (finding.host, finding.node) == ("w1", "w1")
         assert "crash again and again" in finding.summary
         assert "spec.nodeName=w1" in finding.remedy
+
+
+def test_what_holds_the_network_namespace_of_such_pods_is_named(world):
+    ending(world)
+    busy = "unlinkat /var/run/netns/cni-49ddd103: device or resource busy"
+    wait(world, event=("FailedKillPod", f"error killing pod: failed to remove netns: {busy}"))
+    _verdicts, (finding,) = judged(world, "KM609")
+    assert "Known cause: The network namespace /var/run/netns/cni-49ddd103" in finding.summary
+    assert "grep -l cni-49ddd103 /proc" in finding.remedy

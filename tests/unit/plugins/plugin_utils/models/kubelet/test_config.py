@@ -183,3 +183,18 @@ def test_each_use_of_a_flag_that_is_a_map_adds_to_it():
         "cpu": ("1", "--system-reserved=cpu=1"),
         "memory": ("1Gi", "--system-reserved=memory=1Gi"),
     }
+
+
+@pytest.mark.parametrize(
+    ("argv", "root"),
+    [
+        ((), ""),
+        (("/usr/bin/kubelet",), ""),
+        (("/usr/bin/kubelet", "--root-dir=/var/lib/kubelet/"), ""),
+        (("/usr/bin/kubelet", "--root-dir", "/data/kubelet/"), "/data/kubelet"),
+        (("/snap/microk8s/1/kubelite",), kubelet_config.MICROK8S_ROOT),
+        (("/usr/local/bin/k3s", "agent"), ""),
+    ],
+)
+def test_the_other_folder_of_a_kubelet(argv, root):
+    assert kubelet_config.other_root(argv) == root

@@ -155,3 +155,19 @@ def test_a_start_that_went_on_is_refused_no_more(progress):
 def test_hostile_lines_do_not_make_it_raise():
     for text in ('"' * 5000, "\\" * 5001, WAITING * 500, WAITING + "[" * 5000):
         assert waiting_start.find([STARTING, logged(text)]) is None
+
+
+MISMATCH = (
+    'k3s[1697]: {"level":"warn","msg":"request sent was ignored by remote peer due to cluster ID'
+    ' mismatch","remote-peer-id":"12ade1","remote-peer-cluster-id":"96831dd7",'
+    '"local-member-id":"a2ecd5","local-member-cluster-id":"f3896440","error":"cluster ID mismatch"}'
+)
+
+
+def test_a_server_with_the_etcd_of_another_cluster_does_not_come_up():
+    waits = logged("Waiting for etcd server to become available")
+    found = waiting_start.find([STARTING, STAMP + MISMATCH, waits])
+    assert "f3896440 here, 96831dd7 there" in found.clause
+    assert "server/db" in found.advice
+    assert waiting_start.find([STARTING, waits]) is None
+    assert waiting_start.find([STARTING, STAMP + MISMATCH, logged("Running kubelet -a")]) is None

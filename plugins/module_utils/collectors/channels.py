@@ -1,0 +1,201 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the runner holds of its processes: the collector at work in each, its limits, its pipe.
+
+The runner's own process stays small: this imports only modules that Python has built in.
+"""
+
+import marshal
+import os
+import time
+
+SIGKILL = 9  # the module signal brings enum: 9 ms
+MAX_COLLECTOR = 6 * 1024 * 1024
+MAX_MESSAGE = MAX_COLLECTOR + 65536
+CHUNK = 262144
+SYSTEMD = "systemd"  # the name of the question to systemd, which is no evidence of its own
+LENGTH = 4  # bytes before each message, with its length
+
+
+class Broken(Exception):
+    """A worker sent what is no message, or one that is too long.
+
+    messages: those before it. outcome: which record the collector at work gets.
+    """
+
+    def __init__(self, messages, outcome):
+        super().__init__()
+        self.messages, self.outcome = messages, outcome
+
+
+def message(*parts):
+    """Return the bytes of a message between the runner and a worker."""
+    body = marshal.dumps(parts)
+    return len(body).to_bytes(LENGTH, "little") + body
+
+
+def write(fd, content):
+    """Write all of it."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def kill(pid):
+    """Kill a process; leave it behind where the kernel does not end it, and never wait."""
+    try:
+        os.kill(pid, SIGKILL)
+        os.waitpid(pid, os.WNOHANG)
+    except OSError:
+        pass  # it has ended, or another process is its parent
+
+
+def reap(pid, flags=0):
+    """Reap a child that has ended."""
+    try:  # noqa: SIM105 - contextlib takes 5 ms to import
+        os.waitpid(pid, flags)
+    except OSError:
+        pass  # the caller of this program ignores the ends of children
+
+
+class Messages:
+    """Takes messages apart as they come."""
+
+    def __init__(self):
+        self.buffer = bytearray()
+
+    def add(self, chunk):
+        """Return the messages that are complete now; Broken where one is none."""
+        self.buffer += chunk
+        complete, start = [], 0
+        while len(self.buffer) - start >= LENGTH:
+            size = int.from_bytes(self.buffer[start : start + LENGTH], "little")
+            if size > MAX_MESSAGE:
+                raise Broken(complete, Job.flooded)
+            if len(self.buffer) - start - LENGTH < size:
+                break
+            start += LENGTH
+            try:
+                complete.append(marshal.loads(self.buffer[start : start + size]))
+            except (EOFError, ValueError, TypeError):
+                raise Broken(complete, Job.lost) from None
+            start += size
+        del self.buffer[:start]
+        return complete
+
+
+class Job:
+    """One collector at work, and each way in which it may end."""
+
+    __slots__ = ("begin", "end", "name", "reads")
+
+    def __init__(self, name, reads, begin, end):
+        self.name, self.reads, self.begin, self.end = name, reads, begin, end
+
+    def answered(self, body):
+        """Return the record of an answer."""
+        if len(body) > MAX_COLLECTOR:
+            return self.flooded()
+        try:
+            status, data, truncated, source, error = marshal.loads(body)
+        except (EOFError, ValueError, TypeError):
+            return self.lost()
+        return self._record(status, error, data, truncated, source)
+
+    def late(self):
+        """Return the record of a collector that did not end in time."""
+        return self._record("timeout", f"no answer within {round(self.end - self.begin)} s")
+
+    def flooded(self):
+        """Return the record of a collector whose answer is too long."""
+        return self._record("error", f"more than {MAX_COLLECTOR} bytes", truncated=True)
+
+    def lost(self):
+        """Return the record of a collector whose process ended."""
+        return self._record("error", "the collector's process ended without an answer")
+
+    def _record(self, status, error, data=None, truncated=False, source=None):
+        return {
+            "status": status,
+            "truncated": truncated,
+            "data": data,
+            "source": source or self.reads,
+            "duration_ms": round((time.monotonic() - self.begin) * 1000),
+            "error": error,
+        }
+
+
+class Child:
+    """A collector in a process of its own: its answer is all that comes through the pipe."""
+
+    def __init__(self, fd, pid, job):
+        self.fd, self.pid, self.job = fd, pid, job
+        self.chunks, self.size = [], 0
+
+    def read(self):
+        """Take what is there; return (the record, whether the process has ended).
+
+        The record is None while there is more to come.
+        """
+        chunk = os.read(self.fd, CHUNK)
+        self.chunks.append(chunk)
+        self.size += len(chunk)
+        if self.size > MAX_COLLECTOR:
+            return self.job.flooded(), False
+        if chunk:
+            return None, False
+        return self.job.answered(b"".join(self.chunks)), True
+
+    def descriptors(self):
+        """Return the end of the pipe."""
+        return [self.fd]
+
+
+class Worker:
+    """A process that does collectors one after the other, and its pipes.
+
+    inbox: where it hears of records. slots: the ends of the pipes of its children, by number.
+    """
+
+    def __init__(self, pid, fd, inbox, slots):
+        self.pid, self.fd, self.inbox, self.slots = pid, fd, inbox, slots
+        self.messages = Messages()
+        self.job = None
+        self.heard = time.monotonic()
+        self.busy = 0.0  # seconds of the collectors that have ended here
+        self.outbox = b""
+        self.is_awaited = False  # whether the runner waits for room in the inbox
+        os.set_blocking(inbox, False)
+
+    def tell(self, *parts):
+        """Send a message as soon as the worker takes it, and never wait for that."""
+        self.heard = time.monotonic()
+        self.outbox += message(*parts)
+        self.push()
+
+    def push(self):
+        """Send what the pipe takes."""
+        try:
+            self.outbox = self.outbox[os.write(self.inbox, self.outbox) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.outbox = b""  # the worker has ended, which its other pipe tells
+
+    def descriptors(self):
+        """Return the ends of the pipes that the runner holds for this worker."""
+        return [self.fd, *self.own_descriptors()]
+
+    def own_descriptors(self):
+        """Return those that are of no use once the worker has no more to begin."""
+        ends = [fd for fd in self.slots if fd is not None]
+        if self.inbox is not None:
+            ends.append(self.inbox)
+        return ends
+
+    def dismiss(self):
+        """Let the worker begin nothing any more."""
+        for fd in self.own_descriptors():
+            os.close(fd)
+        self.slots, self.inbox, self.outbox = [], None, b""

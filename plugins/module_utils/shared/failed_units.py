@@ -1,0 +1,73 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Units of systemd that pods and their nodes need, by what they are for."""
+
+GROUPS = {
+    "network": (
+        "NetworkManager.service",
+        "dnsmasq.service",
+        "networking.service",
+        "systemd-networkd.service",
+        "systemd-resolved.service",
+        "wicked.service",
+    ),
+    "switch": (
+        "openvswitch-switch.service",
+        "openvswitch.service",
+        "ovn-controller.service",
+        "ovs-vswitchd.service",
+        "ovsdb-server.service",
+    ),
+    "storage": (
+        "iscsid.service",
+        "multipathd.service",
+        "open-iscsi.service",
+        "rpc-statd.service",
+        "rpcbind.service",
+    ),
+    "clock": (
+        "chrony.service",
+        "chronyd.service",
+        "ntp.service",
+        "ntpd.service",
+        "systemd-timesyncd.service",
+    ),
+    "firewall": (
+        "firewalld.service",
+        "ip6tables.service",
+        "iptables.service",
+        "netfilter-persistent.service",
+        "nftables.service",
+        "ufw.service",
+    ),
+    "address": ("haproxy.service", "keepalived.service"),
+    "machine": (
+        "apparmor.service",
+        "dbus.service",
+        "dbus-broker.service",
+        "systemd-logind.service",
+        "systemd-modules-load.service",
+        "systemd-sysctl.service",
+        "systemd-udevd.service",
+    ),
+}
+DEVICES, CLUSTER = "devices", "cluster"
+OF_DEVICES = ("nvidia-", "device-plugin", "habana", "amdgpu-")
+OF_CLUSTER = ("kube-", "k8s-", "crio-", "cni-", "calico-", "flanneld", "cloud-init")
+OTHERS = frozenset(
+    ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet")
+)
+_GROUP_BY_NAME = {name: group for group, names in GROUPS.items() for name in names}
+
+
+def group(name):
+    """Return what a unit is for: a key of GROUPS, DEVICES or CLUSTER, or "" for any other one."""
+    stem, _dot, kind = name.rpartition(".")
+    if kind != "service" or stem in OTHERS:
+        return ""
+    if name in _GROUP_BY_NAME:
+        return _GROUP_BY_NAME[name]
+    if any(word in stem for word in OF_DEVICES):
+        return DEVICES
+    return CLUSTER if stem.startswith(OF_CLUSTER) else ""

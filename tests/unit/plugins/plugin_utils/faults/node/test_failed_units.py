@@ -1,0 +1,92 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Services that pods or their node need and that failed, KM564."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    failed_units as names,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import failed_units
+from tests.unit.support.waiting_pods import judged
+
+HEAD = "2027-01-15T07:00:0{}+0000 w1 {}"
+LINES = (
+    HEAD.format(1, "iscsid[77]: Could not insert module tcp_tcp. Kmod error -2"),
+    HEAD.format(2, "iscsid[77]: shutting down"),
+    HEAD.format(3, "systemd[1]: iscsid.service: Failed with result 'exit-code'."),
+)
+
+
+def fail(world, name="iscsid.service", lines=LINES, **more):
+    row = {"name": name, "active_state": "failed", "sub_state": "failed", "result": "exit-code"}
+    row |= {"exec_main_status": 7, "lines": list(lines), **more}
+    answer = world.data("w1", "failed_units")
+    answer["units"].append(row)
+
+
+def test_a_healthy_cluster_and_missing_evidence(world):
+    verdicts, found = judged(world, "KM564")
+    assert (set(verdicts), found) == ({"clear"}, [])
+    world.data("w1", "failed_units")["failed"] = 9  # of others
+    assert judged(world, "KM564")[1] == []
+    world.documents["w1"]["collectors"]["failed_units"] = {"status": "error", "data": None}
+    assert "unknown" in judged(world, "KM564")[0]
+
+
+def test_a_service_of_storage(world):
+    fail(world, ended_at=world.data("w1", "system")["clock"] - 60)
+    (found,) = judged(world, "KM564")[1]
+    assert (found.host, found.severity, found.component) == ("w1", "warning", "iscsid")
+    assert "Could not insert module tcp_tcp" in found.summary
+    assert "at 2027-01-15T07:59:00Z" in found.summary
+    assert "journalctl -u iscsid.service" in found.remedy
+    assert len(found.evidence) == 1 + len(LINES)
+
+
+def test_each_group_has_a_meaning():
+    assert set(failed_units.GROUPS) == {*names.GROUPS, names.DEVICES, names.CLUSTER}
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ("Failed to find module 'lp'", "info"),
+        ("Failed to find module 'br_netfilter'", "warning"),
+        ("Couldn't write '1' to 'net/bridge/bridge-nf-call-iptables'", "warning"),
+    ],
+)
+def test_modules_that_pods_do_not_need(world, line, severity):
+    text = HEAD.format(1, f"systemd-modules-load[7]: {line}")
+    fail(world, "systemd-modules-load.service", [text])
+    assert [found.severity for found in judged(world, "KM564")[1]] == [severity]
+
+
+def test_a_service_that_ends_again_and_again(world):
+    fail(world, sub_state="auto-restart", active_state="activating", n_restarts=12, lines=[])
+    (found,) = judged(world, "KM564")[1]
+    assert "12 restarts" in found.summary
+
+
+def test_another_service(world):
+    fail(world, "fwupd-refresh.service")
+    assert judged(world, "KM564")[1] == []
+
+
+def test_what_a_node_says_is_bounded(world):
+    fail(world, lines=[HEAD.format(1, "iscsid[77]: error \x1b" + "x" * 9000)])
+    (found,) = judged(world, "KM564")[1]
+    assert "\x1b" not in found.summary
+    assert len(found.summary) < 900
+
+
+def test_a_plugin_that_was_stopped_with_the_kubelet(world):
+    name = "nvidia-k8s-device-plugin.service"
+    state = {"active_state": "inactive", "sub_state": "dead", "bound_to": ["kubelet.service"]}
+    fail(world, name, [], **state)
+    (found,) = judged(world, "KM564")[1]
+    assert "with kubelet.service" in found.summary
+    assert f"systemctl restart {name}" in found.remedy

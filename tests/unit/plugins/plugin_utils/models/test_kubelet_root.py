@@ -1,0 +1,34 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import kubelet_root
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import pod_start_message
+
+UNKNOWN = "driver name d.example.com not found in the list of registered CSI drivers"
+FOLDER = "hostPath type check failed: /var/lib/kubelet/plugins is not a directory"
+
+
+@pytest.mark.parametrize(
+    ("root", "message", "named"),
+    [
+        ("", UNKNOWN, ""),
+        ("/data/kubelet", UNKNOWN, "d.example.com"),
+        ("/data/kubelet", FOLDER, "/var/lib/kubelet/plugins"),
+        ("/data/kubelet", "mount failed: exit status 32", ""),
+        ("/data/kubelet", FOLDER.replace("/var/lib/kubelet", "/var/lib/kubelets"), ""),
+    ],
+)
+def test_what_the_folder_of_a_kubelet_explains(root, message, named):
+    host = SimpleNamespace(host="w1", kubelet_root=root)
+    cluster = SimpleNamespace(hosts_by_node=lambda: {"w1": host})
+    trouble = pod_start_message.trouble("FailedMount", message)
+    row = SimpleNamespace(node="w1", text=message, trouble=trouble)
+    found = kubelet_root.elsewhere(cluster, row)
+    assert (found is not None) is bool(named)
+    assert found is None or (named in found.clause and root in found.advice)
