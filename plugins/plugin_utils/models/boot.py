@@ -6,7 +6,8 @@
 Not every node needs every one of them. Every node whose pods have IPv4 needs net.ipv4.ip_forward. A
 node needs br_netfilter if its pods hang on a bridge and its services are rules of iptables. The
 evidence does not show that: br_netfilter counts as missing only where a file of this node asks for
-it, or where the node's network plugin ends for want of it. The kernel loads overlay by itself with the first mount of that type.
+it, or where the node's network plugin ends for want of it. The kernel loads overlay by itself with
+the first mount of that type.
 """
 
 from __future__ import annotations

@@ -25,6 +25,15 @@ from . import wording
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
 # "message:".
 NO_DEFAULT = "Missing CNI default network"  # ocicni of CRI-O
+UNTAKEN = (
+    f", and CRI-O has not taken it ({NO_DEFAULT}): it takes a file when that appears or changes,"
+    " and only where the programs of its plugins are there"
+)
+TAKE_AGAIN = (
+    "where the programs that the configuration names are there (ls /opt/cni/bin), let CRI-O read it"
+    " once more: touch the file, or systemctl restart crio, which leaves containers running; a"
+    " program in another folder: plugin_dirs of /etc/crio/crio.conf"
+)
 JOINING = 120.0  # seconds that a node which joins takes to get its network
 _NETWORK = re.compile(
     r"NetworkReady=false|NetworkPluginNotReady|network plugin is not ready|cni plugin not"
@@ -152,15 +161,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
             " and made again (kubeadm reset), systemctl restart of the runtime loads it"
         )
     elif _is_untaken(view, ready):
-        folder += (
-            f", and CRI-O has not taken it ({NO_DEFAULT}): it takes a file when that appears or"
-            " changes, and only where the programs of its plugins are there"
-        )
-        remedy = (
-            "where the programs that the configuration names are there (ls /opt/cni/bin), let CRI-O"
-            " read it once more: touch the file, or systemctl restart crio, which leaves containers"
-            f" running; a program in another folder: plugin_dirs of /etc/crio/crio.conf; {remedy}"
-        )
+        folder, remedy = f"{folder}{UNTAKEN}", f"{TAKE_AGAIN}; {remedy}"
     folder += _ended(cluster, view)
     agent = network_agents.failing(cluster, view.name, view.host)
     if agent is not None:
