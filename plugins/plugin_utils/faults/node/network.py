@@ -124,8 +124,10 @@ def _is_untaken(view: NodeView, ready: Condition) -> bool:
     """Tell whether CRI-O has no network although the folder has a configuration."""
     if view.host is None or view.host.identity.networks is None:
         return False
-    said = NO_DEFAULT.lower() in (ready.message or "").lower()
-    return said and view.runtime.startswith("cri-o") and bool(view.host.identity.networks.names)
+    is_missing = NO_DEFAULT.lower() in (ready.message or "").lower()
+    return (
+        is_missing and view.runtime.startswith("cri-o") and bool(view.host.identity.networks.names)
+    )
 
 
 def _fresh(cluster: Cluster, view: NodeView) -> bool:
