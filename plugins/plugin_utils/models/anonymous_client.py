@@ -43,6 +43,6 @@ def _lines(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for row in contract.answer(document, ComponentUnits).units:
         for line in row.lines[-READ:]:
             yield row.component, line
-    for said in contract.answer(document, RepeatedErrors).components:
-        for entry in said.entries:
-            yield said.component, entry.line
+    for errors in contract.answer(document, RepeatedErrors).components:
+        for entry in errors.entries:
+            yield errors.component, entry.line

@@ -6,7 +6,8 @@
 Not every node needs every one of them. Every node whose pods have IPv4 needs net.ipv4.ip_forward. A
 node needs br_netfilter if its pods hang on a bridge and its services are rules of iptables. The
 evidence does not show that: br_netfilter counts as missing only where a file of this node asks for
-it, or where the node's network plugin ends for want of it. The kernel loads overlay by itself with the first mount of that type.
+it, or where the node's network plugin ends for want of it. The kernel loads overlay by itself with
+the first mount of that type.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def read(document: Mapping[str, Any]) -> NodeBoot:
 
 
 def _ends(document: Mapping[str, Any]) -> tuple[Place, ...]:
-    """Return the last words of pods that end without br_netfilter, with the paths of their logs."""
+    """Return the last lines of pods that end without br_netfilter, with the paths of their logs."""
     return tuple(
         (pod.path, 0, pod.line)
         for pod in system_pods.extract(document)
@@ -373,18 +374,26 @@ def _modules(node: NodeBoot, requests: Sequence[Setting], boot_is_known: bool) -
     Br_netfilter that is there and that nothing names.
     """
     named, settings_of = node.named(), {NETFILTER: requests}
+    is_undone = boot_is_known and not node.is_set_again
     for name in kernel_modules.MODULES:
         names = [entry for entry in named if entry.name == name]
         settings = settings_of.get(name, ())
-        ends = node.ends if name == NETFILTER else ()
-        if not names and not settings and not ends:
-            continue
         state = node.module(name)
-        lasts = bool(names) or node.is_set_again
-        if state == kernel_modules.ABSENT:
+        is_asked_for = bool(names or settings) or _is_wanted(node, name)
+        if state == kernel_modules.ABSENT and is_asked_for:
             yield _not_loaded(node, name, names, settings)
-        elif boot_is_known and state == kernel_modules.LOADED and settings and not lasts:
+        if state == kernel_modules.LOADED and _is_unnamed(settings, names) and is_undone:
             yield _loaded_until_boot(name, settings)
+
+
+def _is_unnamed(settings: Sequence[Setting], names: Sequence[Named]) -> bool:
+    """Tell whether settings need a module that no file names."""
+    return bool(settings) and not names
+
+
+def _is_wanted(node: NodeBoot, name: str) -> bool:
+    """Tell whether a pod of the network plugin ends without this module."""
+    return name == NETFILTER and bool(node.ends)
 
 
 def _not_loaded(
@@ -393,7 +402,7 @@ def _not_loaded(
     """Describe an absent module that files of this node name, or that settings need."""
     if names:
         wishes = " and ".join(entry.place for entry in names) + " names it"
-    elif node.ends:
+    elif _is_wanted(node, name):
         wishes = "flannel ends without it"
     else:
         lines = ", ".join(f"{setting.path}:{setting.line}" for setting in settings)
@@ -407,7 +416,7 @@ def _not_loaded(
         )
     places = [(entry.path, entry.line, entry.name) for entry in names]
     places += [_line(setting) for setting in settings]
-    severe = name == NETFILTER and bool(node.ends)
+    severe = _is_wanted(node, name)
     if severe:
         places += node.ends
     reason = f"it is not loaded, and {wishes}{lacks}"

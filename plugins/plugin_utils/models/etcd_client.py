@@ -45,6 +45,6 @@ def advice(flags: Sequence[str]) -> str:
         return ""
     return (
         "give kube-apiserver --etcd-certfile and --etcd-keyfile: a certificate for clients by the"
-        " CA of --trusted-ca-file of etcd, and its key (kubeadm: apiserver-etcd-client.crt and .key);"
-        " else "
+        " CA of --trusted-ca-file of etcd, and its key (kubeadm: apiserver-etcd-client.crt and"
+        " .key); else "
     )

@@ -67,8 +67,8 @@ def elsewhere(cluster: Cluster, row: Waiting) -> Root | None:
 def _advice(root: str) -> str:
     return (
         f"give the driver the folder {root}: its chart has a value for it (kubeletDir, kubeletPath,"
-        f" node.kubeletPath), in a manifest replace {USUAL_ROOT} by it in hostPaths, in mountPaths and in"
-        " --kubelet-registration-path; a driver that is right has its socket in"
+        f" node.kubeletPath), in a manifest replace {USUAL_ROOT} by it in hostPaths, in mountPaths"
+        " and in --kubelet-registration-path; a driver that is right has its socket in"
         f" {root}/plugins_registry"
     )
 

@@ -217,7 +217,7 @@ def _stale(cluster: Cluster, role: Role, lock: LockObject, places: list[str]) ->
     rows = list(by_reason.items())[:SHOWN]
     reasons = "".join(f"; {and_others(hosts)}: {reason}" for reason, hosts in rows)
     refused = [host for host in cluster.members if name in host.anonymous]
-    clause, advice = _as_nobody(refused, name)
+    clause, advice = _without_user(refused, name)
     proofs += tuple(
         EvidenceRef("log", host.host, object=name, text=host.anonymous[name])
         for host in refused[:SHOWN]
@@ -231,13 +231,13 @@ def _stale(cluster: Cluster, role: Role, lock: LockObject, places: list[str]) ->
     )
 
 
-def _as_nobody(hosts: list[Host], name: str) -> tuple[str, str]:
-    """Return that the API server takes a component for nobody, as a clause, and what to do."""
+def _without_user(hosts: list[Host], name: str) -> tuple[str, str]:
+    """Return that the API server takes a component for anonymous, as a clause, and what to do."""
     if not hosts:
         return "", ""
-    where = and_others([host.host for host in hosts])
+    names = and_others([host.host for host in hosts])
     return (
-        f"; the API server takes that of {where} for system:anonymous: its kubeconfig gives it no"
+        f"; the API server takes that of {names} for system:anonymous: its kubeconfig gives it no"
         " credentials",
         f"kubectl config view --kubeconfig FILE with the file of --kubeconfig of {name} (or of"
         " clientConnection in its --config): the context needs a user, and users needs that name"

@@ -25,6 +25,15 @@ from . import wording
 # kubelets since 1.5 with docker, since 1.7 with a CRI; the runtime's own words stand behind
 # "message:".
 NO_DEFAULT = "Missing CNI default network"  # ocicni of CRI-O
+UNTAKEN = (
+    f", and CRI-O has not taken it ({NO_DEFAULT}): it takes a file when that appears or changes,"
+    " and only where the programs of its plugins are there"
+)
+TAKE_AGAIN = (
+    "where the programs that the configuration names are there (ls /opt/cni/bin), let CRI-O read it"
+    " once more: touch the file, or systemctl restart crio, which leaves containers running; a"
+    " program in another folder: plugin_dirs of /etc/crio/crio.conf"
+)
 JOINING = 120.0  # seconds that a node which joins takes to get its network
 _NETWORK = re.compile(
     r"NetworkReady=false|NetworkPluginNotReady|network plugin is not ready|cni plugin not"
@@ -115,8 +124,10 @@ def _is_untaken(view: NodeView, ready: Condition) -> bool:
     """Tell whether CRI-O has no network although the folder has a configuration."""
     if view.host is None or view.host.identity.networks is None:
         return False
-    said = NO_DEFAULT.lower() in (ready.message or "").lower()
-    return said and view.runtime.startswith("cri-o") and bool(view.host.identity.networks.names)
+    is_missing = NO_DEFAULT.lower() in (ready.message or "").lower()
+    return (
+        is_missing and view.runtime.startswith("cri-o") and bool(view.host.identity.networks.names)
+    )
 
 
 def _fresh(cluster: Cluster, view: NodeView) -> bool:
@@ -152,15 +163,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, ready: Condition) -> Detect
             " and made again (kubeadm reset), systemctl restart of the runtime loads it"
         )
     elif _is_untaken(view, ready):
-        folder += (
-            f", and CRI-O has not taken it ({NO_DEFAULT}): it takes a file when that appears or"
-            " changes, and only where the programs of its plugins are there"
-        )
-        remedy = (
-            "where the programs that the configuration names are there (ls /opt/cni/bin), let CRI-O"
-            " read it once more: touch the file, or systemctl restart crio, which leaves containers"
-            f" running; a program in another folder: plugin_dirs of /etc/crio/crio.conf; {remedy}"
-        )
+        folder, remedy = f"{folder}{UNTAKEN}", f"{TAKE_AGAIN}; {remedy}"
     folder += _ended(cluster, view)
     agent = network_agents.failing(cluster, view.name, view.host)
     if agent is not None:

@@ -16,6 +16,7 @@ from ...evidence.document import ends, one_line, shell_name
 from ...models import kubelet_root, pod_start, pressure, storage_clients
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
+from ...models.kubelet_root import Root
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
@@ -218,14 +219,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         because=(*_of_network_pods(cluster, node, main), *codes),
         severity=_severity(cluster, node, pods),
     )
-    root = kubelet_root.elsewhere(cluster, main)
-    if root is not None:
-        hit = replace(
-            hit,
-            summary=f"{hit.summary}; {root.clause}",
-            evidence=(*hit.evidence, root.proof),
-            remedy=f"{root.advice}; {hit.remedy}",
-        )
+    hit = _with_root(hit, kubelet_root.elsewhere(cluster, main))
     release = view.kubelet if view is not None else None
     texts = [main.text]
     if main.trouble is None and event is not None:
@@ -239,6 +233,18 @@ def _of_network_pods(cluster: Cluster, node: str, main: Waiting) -> tuple[str, .
     if pod_start_message.is_of_network(main.text):
         codes += system_pods.because(cluster, "network", node)
     return codes
+
+
+def _with_root(hit: Detection, root: Root | None) -> Detection:
+    """Return a finding with what the other folder of a kubelet means for it, if it has one."""
+    if root is None:
+        return hit
+    return replace(
+        hit,
+        summary=f"{hit.summary}; {root.clause}",
+        evidence=(*hit.evidence, root.proof),
+        remedy=f"{root.advice}; {hit.remedy}",
+    )
 
 
 def _mount(main: Waiting, view: NodeView | None) -> str:

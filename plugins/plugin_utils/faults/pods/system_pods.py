@@ -275,8 +275,8 @@ def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
 
 def _without_module(rows: Iterable[_Ending]) -> tuple[str, ...]:
     """Return KM520 where a pod ends for want of a module of the kernel."""
-    known = (row.pod.known for row in rows)
-    if any(row is not None and row.id == boot.WITHOUT_NETFILTER for row in known):
+    messages = (row.pod.known for row in rows)
+    if any(row is not None and row.id == boot.WITHOUT_NETFILTER for row in messages):
         return ("KM520",)
     return ()
 

@@ -45,8 +45,8 @@ _MEMBER = (
     "find out which of the two has the data that counts: the one that was restored last"
     " (--cluster-reset). On the other one: stop its unit, move its database away (mv"
     " /var/lib/rancher/k3s/server/db /var/lib/rancher/k3s/server/db.before), see that server: of"
-    " its config.yaml names the first one, and start it, so that it joins as a new member. Do not do"
-    " that on both"
+    " its config.yaml names the first one, and start it, so that it joins as a new member. Do not"
+    " do that on both"
 )
 _STRANGER = (
     "see what answers there (curl -vk URL/cacerts, from this machine): a proxy of the environment"
