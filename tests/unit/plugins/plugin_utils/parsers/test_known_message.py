@@ -66,6 +66,11 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "iptables-in-use-by-another",
+        "network",
+        "running [/usr/bin/agent]: exit status 4: fork: Resource temporarily unavailable",
+    ),
+    (
         "calico-certificates-not-made",
         "event",
         'MountVolume.SetUp failed for volume "tls" : secret "node-certs" not found',
