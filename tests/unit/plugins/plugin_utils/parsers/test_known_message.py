@@ -66,6 +66,62 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "iptables-in-use-by-another",
+        "network",
+        "running [/usr/bin/agent]: exit status 4: fork: Resource temporarily unavailable",
+    ),
+    (
+        "calico-certificates-not-made",
+        "event",
+        'MountVolume.SetUp failed for volume "tls" : secret "node-certs" not found',
+    ),
+    (
+        "openshift-node-changed-by-hand",
+        "machine-config-daemon",
+        "Marking Degraded due to: unexpected on-disk state validating against rendered-worker-1a2b:"
+        ' expected target osImageURL "quay.io/a@sha256:1", have "quay.io/a@sha256:2"',
+    ),
+    (
+        "systemd-not-reached-by-runc",
+        "kubelet",
+        "Failed to start node shutdown manager: dial unix /run/dbus/system_bus_socket: connect: no"
+        " such file or directory",
+    ),
+    (
+        "fuse-not-loaded",
+        "event",
+        "fusermount: failed to open /etc/fuse.conf: Permission denied",
+    ),
+    (
+        "csi-socket-in-another-folder",
+        "kubelet",
+        "RegisterPlugin error -- plugin validation failed with err: none of the versions is known",
+    ),
+    (
+        "file-system-not-grown",
+        "csi",
+        "dumpe2fs: Bad magic number in super-block while trying to open /dev/vdb Couldn't find"
+        " valid filesystem superblock.",
+    ),
+    (
+        "no-common-tls-version",
+        "etcd",
+        '{"level":"warn","msg":"rejected connection on peer endpoint","remote-addr":'
+        '"10.0.0.7:53412","error":"remote error: tls: protocol version not supported"}',
+    ),
+    (
+        "apparmor-stops-signals-of-runtime",
+        "kernel",
+        'audit: type=1400 audit(1714500000.123:456): apparmor="DENIED" operation="signal"'
+        ' class="signal" profile="web" pid=12345 comm="runc" requested_mask="receive"'
+        ' denied_mask="receive" signal=term peer="unconfined"',
+    ),
+    (
+        "gpu-controller-halted",
+        "kernel",
+        "NVRM: Xid (PCI:0000:01:00): 69, pid=3728, name=python3, Class Error: channel 0",
+    ),
+    (
         "no-common-tls-version",
         "kube-apiserver",
         "I0301 10:00:00.000000 1 log.go:245] http: TLS handshake error from 10.0.0.7:53412: remote"
