@@ -379,8 +379,8 @@ def _modules(node: NodeBoot, requests: Sequence[Setting], boot_is_known: bool) -
         names = [entry for entry in named if entry.name == name]
         settings = settings_of.get(name, ())
         state = node.module(name)
-        is_asked_for = bool(names or settings) or _is_wanted(node, name)
-        if state == kernel_modules.ABSENT and is_asked_for:
+        wishes = (*names, *settings, *_ends_for_want_of(node, name))
+        if state == kernel_modules.ABSENT and wishes:
             yield _not_loaded(node, name, names, settings)
         if state == kernel_modules.LOADED and _is_unnamed(settings, names) and is_undone:
             yield _loaded_until_boot(name, settings)
@@ -391,9 +391,9 @@ def _is_unnamed(settings: Sequence[Setting], names: Sequence[Named]) -> bool:
     return bool(settings) and not names
 
 
-def _is_wanted(node: NodeBoot, name: str) -> bool:
-    """Tell whether a pod of the network plugin ends without this module."""
-    return name == NETFILTER and bool(node.ends)
+def _ends_for_want_of(node: NodeBoot, name: str) -> tuple[Place, ...]:
+    """Return what pods of the network plugin say that end without this module."""
+    return node.ends if name == NETFILTER else ()
 
 
 def _not_loaded(
@@ -402,7 +402,7 @@ def _not_loaded(
     """Describe an absent module that files of this node name, or that settings need."""
     if names:
         wishes = " and ".join(entry.place for entry in names) + " names it"
-    elif _is_wanted(node, name):
+    elif _ends_for_want_of(node, name):
         wishes = "flannel ends without it"
     else:
         lines = ", ".join(f"{setting.path}:{setting.line}" for setting in settings)
@@ -416,11 +416,10 @@ def _not_loaded(
         )
     places = [(entry.path, entry.line, entry.name) for entry in names]
     places += [_line(setting) for setting in settings]
-    severe = _is_wanted(node, name)
-    if severe:
-        places += node.ends
+    ends = _ends_for_want_of(node, name)
+    places += ends
     reason = f"it is not loaded, and {wishes}{lacks}"
-    return Problem(name, reason, True, None, tuple(places), severe, loads)
+    return Problem(name, reason, True, None, tuple(places), bool(ends), loads)
 
 
 def _loaded_until_boot(name: str, settings: Sequence[Setting]) -> Problem:
