@@ -33,7 +33,8 @@ CPU_MANAGER = {
     "kubemend_cpu_manager_policy": "cpuManagerPolicy",
     "kubemend_reserved_cpus": "reservedSystemCPUs",
 }
-ASKED = "_kubemend_asked"  # what a playbook registers of the task that asks each host
+# what a playbook registers of the task that asks each host, and of the one that asks all
+ASKED, FLEET = "_kubemend_asked", "_kubemend_fleet"
 # What ansible-core puts before the cause, and the place in a file that it shows after it.
 _BEFORE, _BEHIND = (
     re.compile(r"(?:(?:Task|Action) failed: )+"),
@@ -90,6 +91,11 @@ class Hosts:
                 if name not in inventory or inventory[name] != value
             },
         )
+
+    def is_extra(self, name: str) -> bool:
+        """Tell whether a variable is set above the inventory, where loading a playbook sees it."""
+        manager = getattr(self._hostvars, "_variable_manager", None)
+        return name in self._above or name in (getattr(manager, "extra_vars", None) or {})
 
     def _used(self, variable: str) -> inventory_groups.Used:
         """Return the group that a variable names, or its default."""
@@ -338,7 +344,8 @@ def never_began(message: str) -> str:
 
 def _message(hostvars: Any, host: str) -> str:
     try:
-        result = hostvars.raw_get(host).get(ASKED)
+        variables = hostvars.raw_get(host)
+        result = variables.get(ASKED, variables.get(FLEET))
     except (AnsibleError, AttributeError):  # no host of the inventory any more
         return ""
     if not isinstance(result, Mapping):
