@@ -144,8 +144,8 @@ VARIABLES: dict[str, Variable] = {
         None,
         HOSTS,
         (
-            "How many hosts `kubemend_transport: fleet` reads at once by ssh. Without it, Ansible's "
-            "`forks`, and at least 32. Hosts behind a jump host that the arguments of ssh name, "
+            "How many hosts are read at once by ssh with `kubemend_transport` `fleet`. Without it, "
+            "as many as Ansible's `forks`, and at least 32. Hosts behind a jump host that the arguments of ssh name, "
             "and hosts that need a process of their own, are limited by `forks`."
         ),
     ),
