@@ -79,7 +79,7 @@ def _asked(
         fleet.probe(names)
     except hosts.Unable as unable:
         raise _Unable(str(unable)) from unable
-    lines = display.Silence()
+    lines: display.Lines = display.Silence()
     if args["terminal"]:
         lines = display.Lines(len(names))
     return loop.Loop(fleet, _widths(args["parallel"], task_vars), lines).run(names)

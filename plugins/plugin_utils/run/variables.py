@@ -145,8 +145,9 @@ VARIABLES: dict[str, Variable] = {
         HOSTS,
         (
             "How many hosts are read at once by ssh with `kubemend_transport` `fleet`. Without it, "
-            "as many as Ansible's `forks`, and at least 32. Hosts behind a jump host that the arguments of ssh name, "
-            "and hosts that need a process of their own, are limited by `forks`."
+            "as many as Ansible's `forks`, and at least 32. Hosts behind a jump host that the "
+            "arguments of ssh name, and hosts that need a process of their own, are limited by "
+            "`forks`."
         ),
     ),
     "kubemend_faults": Variable(

@@ -18,6 +18,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 
+from ...evidence.document import one_line
 from .. import privilege
 from ..question import MAX_ANSWER, TOO_LARGE, NoAnswer, NodeError, Outcome, Question, outcome
 from ..watchdog import TooLarge
@@ -25,6 +26,11 @@ from .hosts import Host
 from .process import Process
 
 SSH_FAILED = 255
+# What Ansible's ssh plugin says where it has data for the command.
+UNREACHABLE = (
+    'Data could not be sent to remote host "{host}". Make sure this host can be reached over ssh:'
+    " {text}"
+)
 # What Ansible takes for an error of the command in spite of that exit code.
 NOT_SSH = (b"Traceback (most recent call last):", b"PHP Parse error:")
 MAX_BEFORE_BECOME = 1024 * 1024  # bytes that a node may print before it has become root
@@ -62,6 +68,15 @@ class Client:
         self._success = str(getattr(become, "success", None) or "").encode("utf-8")
         self.awaited = self._success
         self.attempts = 0
+
+    def names(self, placeholder: Any) -> bool:
+        """Tell whether an argument holds the placeholder of an omitted variable.
+
+        ansible-core before 2.19 has such a text. It must not reach ssh as a name or a number.
+        """
+        if not isinstance(placeholder, str) or not placeholder:
+            return False
+        return any(placeholder.encode("utf-8") in word for word in self.line)
 
     def start(self, released: Callable[[int], None]) -> Process:
         """Start the client; raises OSError where that is impossible."""
@@ -143,7 +158,8 @@ class Client:
             if self.process.code != SSH_FAILED or any(text in out + err for text in NOT_SSH):
                 raise
             text = err.decode("utf-8", "replace").rstrip()
-            return "unreachable", f"Failed to connect to the host via ssh: {text}", {}
+            reason = UNREACHABLE.format(host=self.host.connection.host, text=text)
+            return "unreachable", one_line(reason), {}
         return outcome(self.question.host, answer)
 
 

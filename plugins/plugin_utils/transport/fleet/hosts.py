@@ -57,7 +57,7 @@ class BrokenHost(Exception):
 class Lender(TaskExecutor):
     """Lends the connection that Ansible makes for a task, and runs no task."""
 
-    _task = None  # a property in ansible-core 2.21
+    _task: Any = None  # a property in ansible-core 2.21
 
     def __init__(self, task: Task, play_context: PlayContext, loader: Any, shared: Any) -> None:
         self._task, self._play_context, self._loader = task, play_context, loader

@@ -158,6 +158,8 @@ class Loop:
         if ways.way_of(host) == ways.CLIENT:
             with suppress(AnsibleError, NodeError, *STRANGE):
                 client = Client(host)
+                if client.names(host.variables.get("omit")):
+                    return self._by_worker(host)
                 lane = CLIENT
                 if ways.jumps([word.decode("utf-8", "replace") for word in client.line]):
                     lane = JUMP
@@ -229,10 +231,11 @@ class Loop:
                 self._write(task)
             elif held < self._max_held or task is largest:
                 before = task.process.held
-                task.process.read(key.fd)
+                has_ended = task.process.read(key.fd)
                 held += task.process.held - before
-                if key.fd not in task.process.open:
-                    self._selector.unregister(key.fileobj)
+                if has_ended:
+                    self._selector.unregister(key.fd)
+                    task.process.end_output(key.fd)
 
     def _patience(self, is_busy: bool) -> float:
         if is_busy:
@@ -250,9 +253,9 @@ class Loop:
 
     def _write(self, task: Task) -> None:
         fd = task.process.write
-        task.process.send()
-        if task.process.write is None and fd is not None:
+        if fd is not None and task.process.send():
             self._selector.unregister(fd)
+            task.process.end_input()
 
     def _examine(self, task: Task) -> None:
         """Look at one host that is at work, and end it where it has ended."""
@@ -294,7 +297,7 @@ class Loop:
 
     def _examine_worker(self, task: Task, worker: Worker) -> None:
         worker.look()
-        if not (self._is_over(task) or self._is_late(task)):
+        if not (worker.has_failed or self._is_over(task) or self._is_late(task)):
             return
         self._end(task)
         if worker.result is not None:
@@ -310,9 +313,9 @@ class Loop:
 
     def _end(self, task: Task) -> None:
         """End a process, and forget its pipes."""
-        for fd in task.process.descriptors:
-            with suppress(KeyError):
-                self._selector.unregister(fd)
+        for key in tuple(self._selector.get_map().values()):
+            if key.data is task:
+                self._selector.unregister(key.fd)
         task.process.kill()
         self._running.remove(task)
 

@@ -81,8 +81,8 @@ def _work(ask: Callable[[], dict[str, Any]], write: int, inherited: Iterable[int
             with suppress(OSError):
                 os.close(number)
         relay = Relay(write)
-        Display().set_queue(relay)
         try:
+            Display().set_queue(relay)
             relay.send(RESULT, ask())
         except BaseException as error:  # pylint: disable=broad-except
             relay.send(FAILED, f"{type(error).__name__}: {error}")
@@ -123,7 +123,7 @@ class Worker:
     def __init__(self, name: str, ask: Callable[[], dict[str, Any]]) -> None:
         self.name, self.ask, self.process = name, ask, Process(0, ())
         self.result: dict[str, Any] | None = None
-        self.reason = ""
+        self.reason, self.has_failed = "", False
 
     def start(self, inherited: Iterable[int], released: Callable[[int], None]) -> Process:
         """Start the worker; raises OSError where that is impossible."""
@@ -141,8 +141,7 @@ class Worker:
             else:
                 self.reason = str(content)
         if len(output) > MAX_OUTPUT:
-            self.reason = "its worker brought too much"
-            self.process.kill()
+            self.reason, self.has_failed = "the process that read it brought too much", True
 
     def death(self) -> str:
         """Return why a worker has brought no result."""

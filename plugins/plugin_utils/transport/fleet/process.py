@@ -49,34 +49,29 @@ class Process:
         """Tell whether the process has ended and everything that it wrote is read."""
         return self.code is not None and not self.open
 
-    def read(self, fd: int) -> None:
-        """Take what a pipe has."""
-        if fd not in self.open:
-            return  # closed in this turn already
+    def read(self, fd: int) -> bool:
+        """Take what a pipe has; tell whether it has ended, so that it is to be closed."""
         try:
             data = os.read(fd, MAX_READ)
         except BlockingIOError:
-            return
+            return False
         except OSError:
-            data = b""
-        if data:
-            self.output[fd] += data
-        else:
-            self._close(fd)
+            return True
+        self.output[fd] += data
+        return not data
 
-    def send(self) -> None:
-        """Write what fits; close the pipe behind the last byte."""
+    def send(self) -> bool:
+        """Write what fits; tell whether the pipe is to be closed."""
         if self.write is None:
-            return
+            return False
         try:
             count = os.write(self.write, self.unsent[:MAX_WRITE])
         except BlockingIOError:
-            return
+            return False
         except OSError:  # it has ended, or reads no more
-            count = len(self.unsent)
+            return True
         self.unsent = self.unsent[count:]
-        if not self.unsent:
-            self.end_input()
+        return not self.unsent
 
     def end_input(self) -> None:
         """Close the standard input."""
@@ -84,7 +79,8 @@ class Process:
             os.close(self.write)
             self.write = None
 
-    def _close(self, fd: int) -> None:
+    def end_output(self, fd: int) -> None:
+        """Close a pipe that has ended."""
         self.open.discard(fd)
         os.close(fd)
 
@@ -112,7 +108,7 @@ class Process:
         """Close every pipe that is still open."""
         self.end_input()
         for fd in tuple(self.open):
-            self._close(fd)
+            self.end_output(fd)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
