@@ -134,9 +134,9 @@ VARIABLES: dict[str, Variable] = {
         HOSTS,
         (
             "How hosts are read. With `task`, each host has a task of Ansible's own. With `fleet`, "
-            "one task reads all hosts, which costs much less time; Ansible's own output and its "
-            "registered variables then have one result for all of them. Only as an extra variable "
-            "(`-e`). Repairs are done by a task per host in both ways."
+            "one task reads all hosts, which costs much less time. Ansible's own output then has "
+            "one result for all of them. Only as an extra variable (`-e`). Repairs are done by a "
+            "task per host in both ways."
         ),
     ),
     "kubemend_parallel": Variable(

@@ -291,11 +291,11 @@ class NodeAction(ActionBase):
         program = node_program.build(self.ENTRY, self.SHIP, params, mark)
         return Question(host, command, program, mark)
 
-    def send(self, asked: Question) -> dict[str, Any]:
+    def send(self, node_question: Question) -> dict[str, Any]:
         """Run a question's command over the connection, with its program on standard input."""
         return self._low_level_execute_command(
-            asked.command,
-            in_data=asked.program,
+            node_question.command,
+            in_data=node_question.program,
             sudoable=True,
             executable=self._play_context.executable,
         )
@@ -303,10 +303,10 @@ class NodeAction(ActionBase):
     def _by_program(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        asked = self.node_question(host, params, task_vars)
-        sent = self.send(asked)
+        node_question = self.node_question(host, params, task_vars)
+        sent = self.send(node_question)
         try:
-            return asked.answer(sent["stdout"], sent["stderr"])
+            return node_question.answer(sent["stdout"], sent["stderr"])
         except OldPython:
             self._complaints = ()
             raise

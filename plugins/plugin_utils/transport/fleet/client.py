@@ -114,7 +114,7 @@ class Client:
             if self.awaited in self.out or self.awaited in self.err:
                 self.awaited = b""
                 self.process.unsent = memoryview(self.question.program)
-            elif self.process.held > MAX_BEFORE_BECOME:
+            elif self.process.size > MAX_BEFORE_BECOME:
                 raise NoAnswer
         if len(self.out) > MAX_ANSWER:
             return "error", TOO_LARGE, {}

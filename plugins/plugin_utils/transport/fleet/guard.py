@@ -4,7 +4,7 @@
 """Ends the processes of a fleet when the task that started them dies, by whatever signal.
 
 A small process in a session of its own reads from a pipe which processes there are. When the pipe
-ends, it kills the groups of those that are left. So no handler of a signal is needed.
+ends, it kills the groups of those that are alive. So no handler of a signal is needed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Guard:
             return
         try:
             os.write(self._write, line.encode("ascii"))
-        except OSError:  # somebody killed it
+        except OSError:  # another process killed it
             os.close(self._write)
             self._write = -1
 
@@ -105,19 +105,19 @@ def open_descriptors() -> list[int]:
 
 def watched(read: int) -> set[int]:
     """Return the processes that are left when the pipe ends."""
-    left: set[int] = set()
+    alive: set[int] = set()
     rest = b""
     while True:
         data = os.read(read, MAX_READ)
         if not data:
-            return left
+            return alive
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
             pid = int(line[1:])
             if line[:1] == b"+":
-                left.add(pid)
+                alive.add(pid)
             else:
-                left.discard(pid)
+                alive.discard(pid)
 
 
 def kill(leaders: Iterable[int]) -> None:

@@ -197,12 +197,12 @@ class Fleet:
         return Host(name, action, variables, action.begin(None, variables))
 
     def _context(self, task: Task, host: Any, variables: dict[str, Any], templar: Any) -> Any:
-        made = self._base.set_task_and_variable_override(
+        play_context = self._base.set_task_and_variable_override(
             task=task, variables=variables, templar=templar
         )
-        made.post_validate(templar=templar)
-        made.remote_addr = made.remote_addr or host.address
-        return made
+        play_context.post_validate(templar=templar)
+        play_context.remote_addr = play_context.remote_addr or host.address
+        return play_context
 
     def probe(self, names: Iterable[str]) -> None:
         """Prepare one host; raise Unable where a private name of Ansible is not what it was."""

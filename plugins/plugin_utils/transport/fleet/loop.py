@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
+from ...run.inventory import never_began
 from ..node_action import orphaned
 from ..question import GRACE, NoAnswer, NodeError
 from . import ways
@@ -100,7 +101,7 @@ class Loop:
     ) -> None:
         """Take the widths of the lanes.
 
-        abandoned: tells whether nobody waits for the results any more
+        abandoned: tells whether the run has ended that waits for the results
         """
         self._fleet, self._widths, self._lines = fleet, widths, lines
         self._abandoned, self._max_held = abandoned, max_held
@@ -148,6 +149,7 @@ class Loop:
             host = self._fleet.prepare(name)
         except BrokenHost as broken:
             self._done.broken[name] = str(broken)
+            self._lines.ended(name, "error", never_began(str(broken)))
             return
         except STRANGE:
             self._done.left.append(name)
@@ -217,22 +219,22 @@ class Loop:
 
     def _descriptors(self) -> list[int]:
         """Return what a worker must close: its copies would keep the pipes of others open."""
-        own = [fd for task in self._running for fd in task.process.descriptors]
-        return [*own, *self._guard.descriptors]
+        pipes = [fd for task in self._running for fd in task.process.descriptors]
+        return [*pipes, *self._guard.descriptors]
 
     def _read(self, is_busy: bool) -> None:
         """Read and write what is ready; wait for it, but not long, and not where is_busy."""
         self._watch_writers()
-        held = sum(task.process.held for task in self._running)
-        largest = max(self._running, key=lambda task: task.process.held, default=None)
+        total = sum(task.process.size for task in self._running)
+        largest = max(self._running, key=lambda task: task.process.size, default=None)
         for key, events in self._selector.select(self._patience(is_busy)):
             task: Task = key.data
             if events & selectors.EVENT_WRITE:
                 self._write(task)
-            elif held < self._max_held or task is largest:
-                before = task.process.held
+            elif total < self._max_held or task is largest:
+                before = task.process.size
                 has_ended = task.process.read(key.fd)
-                held += task.process.held - before
+                total += task.process.size - before
                 if has_ended:
                     self._selector.unregister(key.fd)
                     task.process.end_output(key.fd)

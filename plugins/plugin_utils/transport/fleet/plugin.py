@@ -45,9 +45,9 @@ class Relay:
         """Send one message whole."""
         data = pickle.dumps((kind, content))
         with self._lock:
-            left = memoryview(HEAD.pack(len(data)) + data)
-            while left:
-                left = left[os.write(self._write, left) :]
+            rest = memoryview(HEAD.pack(len(data)) + data)
+            while rest:
+                rest = rest[os.write(self._write, rest) :]
 
 
 def start(
@@ -100,15 +100,15 @@ def _reset_signals() -> None:
 
 def messages(output: bytearray) -> list[Message]:
     """Take the whole messages out of what a worker has written."""
-    taken: list[Message] = []
+    whole: list[Message] = []
     while len(output) >= HEAD.size:
         size = HEAD.unpack_from(output)[0]
         if len(output) < HEAD.size + size:
             break
         # of a process that this one forked: what a node says is data in it, as in Ansible's own
-        taken.append(pickle.loads(bytes(output[HEAD.size : HEAD.size + size])))
+        whole.append(pickle.loads(bytes(output[HEAD.size : HEAD.size + size])))
         del output[: HEAD.size + size]
-    return taken
+    return whole
 
 
 def show(content: Any) -> None:

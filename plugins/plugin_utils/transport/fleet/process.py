@@ -13,7 +13,7 @@ from . import guard
 
 MAX_READ = 256 * 1024
 MAX_WRITE = 65536
-LOST = -1  # the exit code of a process that somebody else waited for
+LOST = -1  # the exit code of a process that was waited for elsewhere
 
 
 class Process:
@@ -40,7 +40,7 @@ class Process:
             os.set_blocking(fd, False)
 
     @property
-    def held(self) -> int:
+    def size(self) -> int:
         """Return how many bytes of output are held."""
         return sum(map(len, self.output.values()))
 
@@ -95,7 +95,7 @@ class Process:
         self._released(self.pid)
         try:
             self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        except ChildProcessError:  # somebody else has waited for it
+        except ChildProcessError:  # it was waited for elsewhere
             self.code = LOST
 
     def kill(self) -> None:

@@ -64,7 +64,7 @@ def test_status_and_reason_are_those_of_a_task_per_host(runs: dict[str, Any], ho
 
 def test_each_host_has_one_line(runs: dict[str, Any]) -> None:
     lines = [line for line in runs["outputs"]["fleet"].splitlines() if line.startswith("kubemend:")]
-    for host in set(HOSTS) - set(runs["result"]["broken"]):
+    for host in HOSTS:
         assert sum(line.startswith(f"kubemend: {host}: ") for line in lines) == 1
 
 

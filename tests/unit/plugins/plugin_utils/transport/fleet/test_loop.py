@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,7 +47,8 @@ def asked(*hosts: Any, told: list[str] | None = None, **named: Any) -> loop.Resu
     texts: list[str] = [] if told is None else told
     fleet = Fleet(*hosts)
     before = guard.open_descriptors()
-    done = loop.Loop(fleet, WIDTHS, Lines(len(hosts), texts.append), **named).run(fleet.hosts)  # type: ignore[arg-type]
+    lines: Any = Lines(len(hosts), texts.append)
+    done = loop.Loop(cast(Any, fleet), WIDTHS, lines, **named).run(fleet.hosts)
     assert len(guard.open_descriptors()) == len(before)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
@@ -135,11 +136,12 @@ def test_a_flood_is_ended_and_the_sum_of_answers_is_bounded() -> None:
     class Counting(loop.Loop):
         def _read(self, is_busy: bool) -> None:
             super()._read(is_busy)
-            most.append(sum(task.process.held for task in self._running))
+            most.append(sum(task.process.size for task in self._running))
 
     hosts = [Host(f"f{number}", "exec cat /dev/zero") for number in range(4)]
     fleet = Fleet(*hosts)
-    runs = Counting(fleet, WIDTHS, Lines(4, lambda _text: None), max_held=8 * 1024 * 1024)  # type: ignore[arg-type]
+    lines = Lines(4, lambda _text: None)
+    runs = Counting(cast(Any, fleet), WIDTHS, lines, max_held=8 * 1024 * 1024)
     done = runs.run(fleet.hosts)
     assert {(result["status"], result["reason"]) for result in done.results.values()} == {
         ("error", "the answer is too large")
@@ -215,7 +217,8 @@ def test_no_worker_holds_the_pipes_of_another_host() -> None:
             ended[host] = time.monotonic() - begin
 
     fleet = Fleet(Host("c0", f"cat >/dev/null; {ANSWER}"), slow)
-    loop.Loop(fleet, WIDTHS, Timed(2, lambda _text: None)).run(fleet.hosts)  # type: ignore[arg-type]
+    lines = Timed(2, lambda _text: None)
+    loop.Loop(cast(Any, fleet), WIDTHS, lines).run(fleet.hosts)
     assert ended["c0"] < ended["p0"]
 
 
