@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..plugin_utils.evidence.document import stub, write
-from ..plugin_utils.run.inventory import never_began
+from ..plugin_utils.run.ansible_message import never_began
 from ..plugin_utils.transport.fleet import display
 
 SPEC = {

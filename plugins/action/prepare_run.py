@@ -22,7 +22,8 @@ from ..plugin_utils.models import limits as model_limits
 from ..plugin_utils.reports import diff as report_diff
 from ..plugin_utils.run import waivers_file
 from ..plugin_utils.run.cluster_names import EVERY_HOST
-from ..plugin_utils.run.inventory import Hosts, play_of, templated
+from ..plugin_utils.run.inventory import Hosts, templated
+from ..plugin_utils.run.play import play_of
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
 from ..plugin_utils.run.settings import PREFIX, Settings, SettingsError, check, without_effect
 

@@ -31,7 +31,7 @@ try:  # 2.16 to 2.18: newer ones do both when they evaluate a task
 except ImportError:
     remove_omit = None
 
-from ...run.inventory import play_of
+from ...run.play import play_of
 from ..node_action import NodeAction, Query
 from .shared_password import shared_password
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from ...run.inventory import never_began
+from ...run.ansible_message import never_began
 from ..node_action import orphaned
 from ..question import GRACE, NoAnswer, NodeError
 from . import ways

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.inventory import never_began
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.ansible_message import (
+    never_began,
+)
 from tests.unit.support import unusual_hosts
 from tests.unit.support.unusual_hosts import HOSTS
 
