@@ -141,6 +141,47 @@ FLEET_PLAY = """
 """
 
 
+# Makes every host ready as the task does, and shows where a password is in what was made.
+ACTION = """
+import json
+from ansible.plugins.action import ActionBase
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import hosts
+
+
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        names = task_vars["ansible_play_hosts"]
+        fleet = hosts.Fleet(self, task_vars, {"groups": {}, "evidence_dir": "/tmp"})
+        ready = [fleet.prepare(name) for name in names]
+        secrets = {host.name: self.secrets(host) for host in ready}
+        return {"changed": False, "secrets": secrets}
+
+    def secrets(self, host):
+        plugins = [host.connection, host.connection.become]
+        values = [plugin.get_options() for plugin in plugins if plugin]
+        for context in (host.connection._play_context, host.action._play_context):
+            values.append([context.password, context.become_pass, context.become])
+        values.append(host.action._task.dump_attrs())
+        words = repr(values).replace("'", " ").replace('"', " ").split()
+        return sorted({word for word in words if word.startswith("secret-of-")})
+"""
+READY_PLAY = """
+- hosts: all:!localhost
+  gather_facts: false
+  tasks:
+    - make_ready:
+      delegate_to: localhost
+      run_once: true
+      register: ready
+    - ansible.builtin.copy:
+        content: "{{ ready.secrets | to_json }}"
+        dest: "{{ folder }}/secrets.json"
+        mode: "0600"
+      delegate_to: localhost
+      run_once: true
+"""
+
+
 def write(folder: Path, hosts: dict[str, dict[str, Any]]) -> None:
     """Write inventory, plays and programs into a folder."""
     for name, text in PROGRAMS.items():
@@ -167,6 +208,9 @@ def write(folder: Path, hosts: dict[str, dict[str, Any]]) -> None:
     (folder / "inventory.json").write_text(
         json.dumps({"all": {"hosts": rows, "vars": {"folder": str(folder)}}})
     )
+    (folder / "action_plugins").mkdir()
+    (folder / "action_plugins" / "make_ready.py").write_text(ACTION)
+    (folder / "ready.yml").write_text(READY_PLAY)
     (folder / "task.yml").write_text(TASK_PLAY.replace("hosts: all", "hosts: all:!localhost"))
     (folder / "fleet.yml").write_text(FLEET_PLAY.replace("hosts: all", "hosts: all:!localhost"))
 

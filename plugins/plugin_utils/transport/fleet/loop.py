@@ -157,15 +157,11 @@ class Loop:
         self._waiting.append(self._on_its_way(host))
 
     def _on_its_way(self, host: Host) -> Task:
-        if ways.way_of(host) == ways.CLIENT:
-            with suppress(AnsibleError, NodeError, *STRANGE):
+        with suppress(AnsibleError, NodeError, *STRANGE):
+            if ways.way_of(host) == ways.CLIENT:
                 client = Client(host)
-                if client.names(host.variables.get("omit")):
-                    return self._by_worker(host)
-                lane = CLIENT
-                if ways.jumps([word.decode("utf-8", "replace") for word in client.line]):
-                    lane = JUMP
-                return Task(host, lane, client)
+                if not client.names(host.variables.get("omit")):
+                    return Task(host, _lane(client), client)
         return self._by_worker(host)
 
     @staticmethod
@@ -327,3 +323,10 @@ class Loop:
     def _ended(self, name: str, result: dict[str, Any]) -> None:
         self._done.results[name] = result
         self._lines.ended(name, str(result.get("status")), str(result.get("reason") or ""))
+
+
+def _lane(client: Client) -> str:
+    """Return whose limit of width counts for a client."""
+    if ways.jumps([word.decode("utf-8", "replace") for word in client.line]):
+        return JUMP
+    return CLIENT

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One host asked by a forked worker, by the action and the connection plugin of Ansible's task.
 
-A worker has one host: its end costs no other one, and it holds no other host's password. It writes
+A worker has one host: its end costs no other one, and it uses no other host's password. It writes
 the host's file, and sends the result of the task and what it displays through a pipe of its own:
 a worker that is killed while it holds a lock of Ansible's queue would stop the whole run.
 """

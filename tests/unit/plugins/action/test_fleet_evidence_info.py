@@ -80,6 +80,27 @@ def test_a_password_is_in_no_output_and_in_no_other_connection(runs: dict[str, A
     assert "secret-of" not in json.dumps(runs["fleet"])
 
 
+@pytest.mark.playbook
+def test_a_password_is_in_no_other_hosts_connection(tmp_path: Path) -> None:
+    become = {"kubemend_become": True, "ansible_become_password": "secret-of-b"}
+    hosts = {
+        "a": {"kubemend_become": True},
+        "b": become,
+        "c": {"kubemend_become": True},
+        "d": {"ansible_password": "secret-of-d"},
+        "e": {},
+        "f": {**become, "ansible_become_password": "secret-of-f", "ansible_connection": "local"},
+        "g": {"kubemend_become": True, "ansible_become_method": "su"},
+    }
+    unusual_hosts.write(tmp_path, hosts)
+    output = unusual_hosts.start(tmp_path, "ready.yml").communicate(timeout=600)[0]
+    assert (tmp_path / "secrets.json").is_file(), output
+    expected = {name: [] for name in hosts}
+    for name in ("b", "d", "f"):
+        expected[name] = [f"secret-of-{name}"]
+    assert json.loads((tmp_path / "secrets.json").read_text()) == expected
+
+
 def processes(mark: str) -> list[int]:
     """Return the living processes whose environment has the mark; no others count."""
     found = []
