@@ -10,8 +10,8 @@ a worker that is killed while it holds a lock of Ansible's queue would stop the 
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import struct
 import threading
@@ -25,7 +25,7 @@ from .process import Process
 
 HEAD = struct.Struct("!I")
 MAX_OUTPUT = 16 * 1024 * 1024  # bytes of results and displayed texts of one worker
-RESULT, SHOWN, FAILED = "result", "shown", "failed"
+RESULT, SHOWN, WARNED, FAILED = "result", "shown", "warned", "failed"
 
 Message = tuple[str, Any]
 
@@ -37,13 +37,16 @@ class Relay:
         self._write, self._lock = write, threading.Lock()
 
     def send_display(self, method: str, *args: Any, **named: Any) -> None:
-        """Hand a displayed text on, as Ansible's queue does."""
+        """Hand a displayed text or a warning on; other tasks show the other messages."""
         with suppress(Exception):
-            self.send(SHOWN, (method, args, named))
+            if method == "display":
+                self.send(SHOWN, {"args": args, "named": named})
+            elif "warning" in method:
+                self.send(WARNED, _text_of(args[0]))
 
     def send(self, kind: str, content: Any) -> None:
         """Send one message whole."""
-        data = pickle.dumps((kind, content))
+        data = json.dumps([kind, content]).encode("ascii")
         with self._lock:
             rest = memoryview(HEAD.pack(len(data)) + data)
             while rest:
@@ -105,16 +108,24 @@ def messages(output: bytearray) -> list[Message]:
         size = HEAD.unpack_from(output)[0]
         if len(output) < HEAD.size + size:
             break
-        # of a process that this one forked: what a node says is data in it, as in Ansible's own
-        whole.append(pickle.loads(bytes(output[HEAD.size : HEAD.size + size])))
+        kind, content = json.loads(output[HEAD.size : HEAD.size + size])
+        whole.append((kind, content))
         del output[: HEAD.size + size]
     return whole
 
 
-def show(content: Any) -> None:
+def _text_of(warning: Any) -> str:
+    """Return the text of a warning, which is an object since ansible-core 2.19."""
+    event = getattr(warning, "event", None)
+    return str(getattr(event, "msg", warning))
+
+
+def show(kind: str, content: Any) -> None:
     """Display what a worker handed on."""
-    method, args, named = content
-    getattr(Display(), method)(*args, **named)
+    if kind == WARNED:
+        Display().warning(content)
+    else:
+        Display().display(*content["args"], **content["named"])
 
 
 class Worker:
@@ -134,8 +145,8 @@ class Worker:
         """Take what the worker has sent."""
         (output,) = self.process.output.values()
         for kind, content in messages(output):
-            if kind == SHOWN:
-                show(content)
+            if kind in (SHOWN, WARNED):
+                show(kind, content)
             elif kind == RESULT:
                 self.result = content
             else:

@@ -263,7 +263,7 @@ def test_what_a_worker_displays_goes_through_its_own_pipe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shown: list[Any] = []
-    monkeypatch.setattr(plugin, "show", shown.append)
+    monkeypatch.setattr(plugin, "show", lambda kind, content: shown.append((kind, content)))
     queues: list[Any] = []
     monkeypatch.setattr(plugin.Display, "set_queue", lambda _self, queue: queues.append(queue))
 
@@ -274,4 +274,4 @@ def test_what_a_worker_displays_goes_through_its_own_pipe(
     host = Host("m1", "")
     host.asks = ask
     assert asked(host).results["m1"] == WORKER
-    assert shown == [("display", ("a text",), {"color": "red"})]
+    assert shown == [(plugin.SHOWN, {"args": ["a text"], "named": {"color": "red"}})]
