@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from .wrong_input import WrongInput, shown
 
 PROGRAM = "ansible-playbook"
 INTERRUPTED = 128
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The reports then name this command, and not one that its user may not have.
 COMMAND, HOSTS = "KUBEMEND_COMMAND", "KUBEMEND_COMMAND_HOSTS"
 
@@ -77,35 +79,45 @@ def ansible_settings() -> Any:
 
 def run(command: list[str], env: Mapping[str, str]) -> int:
     """Run a playbook on this terminal, and return its exit code."""
-    with subprocess.Popen(command, env=env) as process:
-        _forward_signals(process)
+    with subprocess.Popen(command, env=env) as process, _forwarded_signals(process):
         return _code(process.wait())
 
 
 def capture(command: list[str], env: Mapping[str, str]) -> tuple[int, str]:
     """Run a playbook, and return its exit code and what it printed."""
-    with subprocess.Popen(
-        command,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
-        _forward_signals(process)
+    with (
+        subprocess.Popen(
+            command,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+        _forwarded_signals(process),
+    ):
         text, _nothing = process.communicate()
         return _code(process.returncode), text
 
 
-def _forward_signals(process: subprocess.Popen[Any]) -> None:
-    """Let a playbook end by itself: Ctrl-C reaches it too, other signals are sent to it."""
+@contextmanager
+def _forwarded_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
+    """Let a playbook end by itself: Ctrl-C reaches it too, other signals are sent to it.
+
+    Behind the playbook, signals have the effect again that they had before it.
+    """
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if number != signal.SIGINT:
             process.send_signal(number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, forward)
+    former = {number: signal.signal(number, forward) for number in FORWARDED}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            # None: a handler that is not Python's
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 def _code(code: int) -> int:

@@ -22,7 +22,8 @@ from ..plugin_utils.models import limits as model_limits
 from ..plugin_utils.reports import diff as report_diff
 from ..plugin_utils.run import waivers_file
 from ..plugin_utils.run.cluster_names import EVERY_HOST
-from ..plugin_utils.run.inventory import Hosts, play_of, templated
+from ..plugin_utils.run.inventory import Hosts, templated
+from ..plugin_utils.run.play import play_of
 from ..plugin_utils.run.report_dir import FACES, ReportFolder, absolute, remove_face
 from ..plugin_utils.run.settings import PREFIX, Settings, SettingsError, check, without_effect
 
@@ -98,7 +99,7 @@ class ActionModule(ActionBase):
         faults = _faults(settings, symptom, args["faults"])
         if mode != "observe" and faults is not None:
             faults |= {INTERRUPTED}  # nothing is repaired on top of a run that was interrupted
-        notices = list(hosts.notices)
+        notices = [*hosts.notices, *_transport_notice(hosts, settings)]
         if args["mode"] == "observe":
             notices += without_effect(settings, "audit", _trial_consent(settings, symptom))
         directory = _report_directory(settings, _waivers(settings)).make(collects=True)
@@ -161,7 +162,7 @@ class ActionModule(ActionBase):
         self._refuse_strategy()
         settings = hosts.settings()
         capture_plan.demand(settings.capture_components, settings.capture_level, settings.allow)
-        chosen = _chosen(settings, None, None)
+        chosen = _chosen(settings, None, None, notices=_transport_notice(hosts, settings))
         collectors = list(CAPTURE_COLLECTORS)
         if "capture_restart" in settings.allow:
             collectors += RESTART_COLLECTORS
@@ -312,6 +313,7 @@ def _chosen(
             "part": settings.slice,
             "upgrade_to": settings.upgrade_to,
             "notices": list(notices),
+            "parallel": settings.parallel,
             "max_risk": settings.max_risk,
             "max_unavailable": settings.max_unavailable,
             "drain_timeout": settings.drain_timeout,
@@ -325,6 +327,16 @@ def _chosen(
             "pod": settings.pod or SYMPTOM_PODS.get(symptom or ""),
         }
     }
+
+
+def _transport_notice(hosts: Hosts, settings: Settings) -> list[str]:
+    """Return the notice that the transport is not the one of the inventory, if it is not."""
+    if settings.transport != "fleet" or hosts.is_extra("kubemend_transport"):
+        return []
+    return [
+        "kubemend_transport has no effect in the inventory: Ansible chooses the tasks when it loads"
+        " the playbook. Set it with -e kubemend_transport=fleet."
+    ]
 
 
 def _sorted(faults: frozenset[str] | None) -> list[str] | None:

@@ -1,71 +1,76 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A whole cold run over 1, 20 and 100 hosts by ssh.
+"""A whole cold run over 1, 20, 100 and 300 hosts by ssh: controllers and nodes apart.
 
-The audit from the command to its report, against what others need for next to nothing.
+Each host has a connection of its own, as real hosts have: names that share an address, a port and
+a user would share one ControlPath, and be sessions of one connection. What the others do: Ansible's
+ping, fact gathering, the same ping under Mitogen, and pyinfra's `echo`.
 
-The hosts are so many names of one node, each with a connection of its own, from which nothing is
-kept of the run before. What the others do: Ansible's ping and fact gathering, the same ping under
-Mitogen, and pyinfra's `echo`.
+The far bed is an sshd of this machine whose node's Python is a stub, so that nodes cost nothing but
+a login; the other bed is a node of the lab, which shares this machine's processors.
 """
 
 from __future__ import annotations
 
 import contextlib
-import resource
+import os
+import re
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from tests.bench import command_cost, far
 from tests.gate import machine, venvs
 from tests.lab.cluster.clusters import Cluster
 
-SIZES, FORKS = (1, 20, 100), 8
+SIZES = (1, 20, 100, 300)
+FORKS, MANY_FORKS, DEFAULT_FORKS = 8, 32, 5
 MANY = "/etc/ssh/sshd_config.d/00-bench.conf"
+SIZES_VARIABLE = "KUBEMEND_BENCH_SIZES"  # "1,20", for a short look
+COUNT_CPU = "awk '/^usage_usec/ {print $2}' /sys/fs/cgroup/cpu.stat"
 
-
-@dataclass(frozen=True)
-class Cost:
-    """What a command cost.
-
-    seconds: seconds from the command to its end
-    cpu: seconds of this machine's processors
-    sent: bytes to the node, without its own traffic
-    received: bytes from the node, without its own traffic
-    """
-
-    seconds: float
-    cpu: float
-    sent: int
-    received: int
+Command = tuple[list[str], dict[str, str]]
 
 
 def main(k8s: str) -> None:
-    if k8s not in Cluster.known():
-        print(f"whole runs over ssh: skipped, no lab cluster {k8s} is up (make lab-up K8S={k8s})")
-        return
+    command_cost.adopt()
     try:
         home = venvs.ensure("bench")
     except venvs.Unavailable as problem:
         print(f"whole runs over ssh: skipped, {problem}")
         return
+    _far(home)
+    _here(k8s, home)
+
+
+def _far(home: Path) -> None:
+    program = far.sshd()
+    if program is None:
+        print("whole runs over ssh to far nodes: skipped, no sshd (package openssh-server)")
+        return
+    with far.opened(program) as bed:
+        _print("far", bed.variables, bed.seconds, bed.process.pid, home)
+
+
+def _here(k8s: str, home: Path) -> None:
+    if k8s not in Cluster.known():
+        print(f"whole runs over ssh: skipped, no lab cluster {k8s} is up (make lab-up K8S={k8s})")
+        return
     cluster = Cluster.find(k8s)
-    worker = next(
-        iter(
-            yaml.safe_load(cluster.inventory.read_text(encoding="utf-8"))["all"]["children"][
-                "kube_node"
-            ]["hosts"].values()
-        )
-    )
+    hosts = yaml.safe_load(cluster.inventory.read_text(encoding="utf-8"))["all"]["children"]
+    worker = next(iter(hosts["kube_node"]["hosts"].values()))
+
+    def seconds() -> float:
+        return int(cluster.exec("w1", COUNT_CPU).stdout) / 1e6
+
     with _many_logins(cluster):
-        _print(cluster, k8s, worker, home)
+        _print(k8s, worker, seconds, 0, home)
 
 
 @contextlib.contextmanager
@@ -74,167 +79,151 @@ def _many_logins(cluster: Cluster) -> Iterator[None]:
 
     One alone refuses at random from the tenth that has not logged in yet (MaxStartups).
     """
-    cluster.exec("w1", f"echo 'MaxStartups 200' > {MANY} && systemctl reload ssh")
+    cluster.exec("w1", f"echo 'MaxStartups 400' > {MANY} && systemctl reload ssh")
     try:
         yield
     finally:
         cluster.exec("w1", f"rm -f {MANY} && systemctl reload ssh", check=False)
 
 
-def _print(cluster: Cluster, k8s: str, worker: Mapping[str, str], home: Path) -> None:
-    idle = _idle(cluster)
+def _sizes() -> tuple[int, ...]:
+    named = os.environ.get(SIZES_VARIABLE)
+    if not named:
+        return SIZES
+    return tuple(int(word) for word in named.split(","))
+
+
+def _print(
+    bed: str, node: Mapping[str, Any], node_seconds: Callable[[], float], spared: int, home: Path
+) -> None:
     print(
-        f"whole cold runs over ssh ({k8s}; {FORKS} at once; seconds, ratio to ping's, CPU seconds"
-        " here, bytes for each host to and from it)"
+        f"whole cold runs over ssh ({bed}; {_client(node)}; seconds, ratio to ping's, CPU seconds"
+        " of the controller, CPU seconds of the nodes)"
     )
-    for size in SIZES:
-        with tempfile.TemporaryDirectory(prefix="kubemend-bench-", dir="/tmp") as folder:
-            commands = _commands(Path(folder), worker, size, home)
-            costs = {
-                name: _run(command, env, cluster, idle) for name, (command, env) in commands.items()
-            }
-        for name, cost in costs.items():
-            print(
-                f"  {size:4} hosts, {name:18} {cost.seconds:6.1f} s"
-                f" {cost.seconds / costs['ping'].seconds:5.2f}x  {cost.cpu:6.1f} s "
-                f" {cost.sent // size:8} {cost.received // size:8}"
-            )
+    for size in _sizes():
+        with tempfile.TemporaryDirectory(prefix="kubemend-bench-", dir="/tmp") as name:
+            folder = Path(name)
+            ping = 0.0
+            for row, (command, env) in _commands(folder, node, size, home, bed).items():
+                before = node_seconds()
+                seconds, cpu = command_cost.run(command, env, folder, spared)
+                ping = ping or seconds
+                print(
+                    f"  {size:4} hosts, {row:28} {seconds:6.1f} s {seconds / ping:5.2f}x "
+                    f" {cpu:6.1f} s {node_seconds() - before:6.1f} s",
+                    flush=True,
+                )
 
 
-def _bytes(cluster: Cluster) -> tuple[int, int]:
-    """Return the bytes that the worker's interface has received and sent."""
-    line = next(
-        line
-        for line in cluster.exec("w1", "cat /proc/net/dev").stdout.decode("ascii").splitlines()
-        if line.strip().startswith("eth0:")
+def _client(node: Mapping[str, Any]) -> str:
+    """Return the client's release and the key exchange that it agrees on with a node."""
+    release = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False).stderr
+    talk = subprocess.run(
+        ["ssh", "-v", *_options(node), str(node["ansible_host"]), "true"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    ).stderr
+    exchange = re.search(r"kex: algorithm: (\S+)", talk)
+    return (
+        f"{release.split(',')[0].strip()}, {exchange.group(1) if exchange else 'no key exchange'}"
     )
-    numbers = [int(word) for word in line.partition(":")[2].split()]
-    return numbers[0], numbers[8]
 
 
-def _idle(cluster: Cluster, seconds: float = 10.0) -> tuple[float, float]:
-    """Return the bytes that the worker's kubelet and pods receive and send in a second."""
-    before = _bytes(cluster)
-    time.sleep(seconds)
-    after = _bytes(cluster)
-    return (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds
+def _options(node: Mapping[str, Any]) -> list[str]:
+    return [
+        *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"),
+        *("-p", str(node.get("ansible_port", 22)), "-l", str(node["ansible_user"])),
+        *("-i", str(node["ansible_ssh_private_key_file"])),
+    ]
 
 
 def _commands(
-    folder: Path, worker: Mapping[str, str], size: int, home: Path
-) -> dict[str, tuple[list[str], dict[str, str]]]:
+    folder: Path, node: Mapping[str, Any], size: int, home: Path, bed: str
+) -> dict[str, Command]:
     """Return each command with its environment. Every command makes its connections anew."""
     names = [f"w{number:03}" for number in range(size)]
-    hosts = folder / "hosts.yml"
-    hosts.write_text(
-        yaml.safe_dump({"all": {"hosts": {name: dict(worker) for name in names}}}), encoding="utf-8"
-    )
-    play = folder / "ping.yml"
-    play.write_text(
-        yaml.safe_dump(
-            [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.ping": {}}]}]
-        ),
-        encoding="utf-8",
-    )
-    facts = folder / "facts.yml"
-    facts.write_text(
-        yaml.safe_dump(
-            [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.setup": {}}]}]
-        ),
-        encoding="utf-8",
-    )
-    deploy = folder / "inventory.py"
-    deploy.write_text(
-        f"hosts = [(name, {{'ssh_hostname': {worker['ansible_host']!r}, 'ssh_user':"
-        f" {worker['ansible_user']!r}, 'ssh_key': {worker['ansible_ssh_private_key_file']!r},"
-        " 'ssh_strict_host_key_checking': 'off', 'ssh_known_hosts_file': '/dev/null'}) for name"
-        f" in {names!r}]\n",
-        encoding="utf-8",
-    )
+    hosts = _inventory(folder, node, names)
+    deploy = _pyinfra_inventory(folder, node, names)
+    playbook = str(Path(sys.executable).with_name("ansible-playbook"))
 
-    def environment(name: str, **more: str) -> dict[str, str]:
+    def environment(name: str, forks: int = FORKS, **more: str) -> dict[str, str]:
         (folder / name).mkdir()
-        return machine.environment(
+        env = machine.environment(
             ANSIBLE_COLLECTIONS_PATH=str(venvs.collections()),
             ANSIBLE_SSH_CONTROL_PATH_DIR=str(folder / name),
-            ANSIBLE_FORKS=str(FORKS),
+            ANSIBLE_FORKS=str(forks),
             ANSIBLE_PIPELINING="True",
             ANSIBLE_HOST_KEY_CHECKING="False",
             **more,
         )
+        return {key: value for key, value in env.items() if not key.startswith("PYTHON")}
 
-    playbook = str(Path(sys.executable).with_name("ansible-playbook"))
-    strategy = (
-        next(home.glob("lib/python*/site-packages")) / "ansible_mitogen" / "plugins" / "strategy"
-    )
-    mitogen = environment(
-        "m", ANSIBLE_STRATEGY_PLUGINS=str(strategy), ANSIBLE_STRATEGY="mitogen_linear"
-    )
-    audit = [
-        playbook,
-        "-i",
-        str(hosts),
-        "kubemend.remediation.audit",
-        "-e",
-        f"kubemend_report_dir={folder / 'report'}",
-        "-e",
-        "kubemend_fail_on=never",
-    ]
-    return {
-        "ping": ([playbook, "-i", str(hosts), str(play)], environment("p")),
-        "gather_facts": ([playbook, "-i", str(hosts), str(facts)], environment("f")),
-        "ping under Mitogen": (
-            [str(home / "bin" / "ansible-playbook"), "-i", str(hosts), str(play)],
+    def play(module: str) -> str:
+        path = folder / f"{module}.yml"
+        task = {f"ansible.builtin.{module}": {}}
+        path.write_text(
+            yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [task]}]),
+            encoding="utf-8",
+        )
+        return str(path)
+
+    def audit(name: str, *more: str, forks: int = FORKS) -> Command:
+        words = [playbook, "-i", hosts, "kubemend.remediation.audit", *more]
+        words += ["-e", f"kubemend_report_dir={folder / 'report' / name}"]
+        return [*words, "-e", "kubemend_fail_on=never"], environment(name, forks)
+
+    def pyinfra(name: str, parallel: int) -> Command:
+        words = [str(home / "bin" / "pyinfra"), "-y", "--parallel", str(parallel), deploy]
+        return [*words, "server.shell", "echo"], environment(name)
+
+    rows: dict[str, Command] = {
+        "ping": ([playbook, "-i", hosts, play("ping")], environment("ping"))
+    }
+    if bed != "far":  # the stub there knows no facts, and no Mitogen
+        strategy = next(home.glob("lib/python*/site-packages")) / "ansible_mitogen/plugins/strategy"
+        mitogen = environment(
+            "m", ANSIBLE_STRATEGY_PLUGINS=str(strategy), ANSIBLE_STRATEGY="mitogen_linear"
+        )
+        rows["gather_facts"] = ([playbook, "-i", hosts, play("setup")], environment("f"))
+        rows["ping under Mitogen"] = (
+            [str(home / "bin" / "ansible-playbook"), "-i", hosts, play("ping")],
             mitogen,
-        ),
-        "pyinfra echo": (
-            [
-                str(home / "bin" / "pyinfra"),
-                "-y",
-                "--parallel",
-                str(FORKS),
-                str(deploy),
-                "server.shell",
-                "echo",
-            ],
-            environment("i"),
-        ),
-        "audit": (audit, environment("a")),
+        )
+    return {
+        **rows,
+        f"pyinfra echo, {FORKS} at once": pyinfra("i", FORKS),
+        f"pyinfra echo, {MANY_FORKS} at once": pyinfra("j", MANY_FORKS),
+        f"audit, task, {DEFAULT_FORKS} forks": audit("d", forks=DEFAULT_FORKS),
+        f"audit, task, {FORKS} forks": audit("t"),
+        f"audit, task, {MANY_FORKS} forks": audit("u", forks=MANY_FORKS),
+        "audit, fleet": audit("a", "-e", "kubemend_transport=fleet"),
     }
 
 
-def _run(
-    command: list[str], env: dict[str, str], cluster: Cluster, idle: tuple[float, float]
-) -> Cost:
-    before, used, begin = (
-        _bytes(cluster),
-        resource.getrusage(resource.RUSAGE_CHILDREN),
-        time.perf_counter(),
-    )
-    run = subprocess.run(
-        command,
-        env=env,
-        cwd=Path(env["ANSIBLE_SSH_CONTROL_PATH_DIR"]).parent,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        timeout=900,
-        check=False,
-    )
-    seconds, now, after = (
-        time.perf_counter() - begin,
-        resource.getrusage(resource.RUSAGE_CHILDREN),
-        _bytes(cluster),
-    )
-    if run.returncode:
-        raise SystemExit(f"{' '.join(command)} failed:\n{run.stdout[-2000:]}")
-    return Cost(
-        seconds,
-        now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime,
-        *(
-            max(0, round(late - early - rate * seconds))
-            for early, late, rate in zip(before, after, idle, strict=True)
-        ),
-    )
+def _inventory(folder: Path, node: Mapping[str, Any], names: list[str]) -> str:
+    """Write the inventory: each name has a connection of its own, and the first one the API."""
+    own = {"ansible_control_path": "%(directory)s/{{ inventory_hostname }}"}
+    rows = {name: {**node, **own} for name in names}
+    groups = {
+        "kube_control_plane": {"hosts": {name: rows[name] for name in names[:1]}},
+        "kube_node": {"hosts": {name: rows[name] for name in names[1:]}},
+    }
+    path = folder / "hosts.yml"
+    path.write_text(yaml.safe_dump({"all": {"children": groups}}), encoding="utf-8")
+    return str(path)
+
+
+def _pyinfra_inventory(folder: Path, node: Mapping[str, Any], names: list[str]) -> str:
+    data = {
+        "ssh_hostname": node["ansible_host"],
+        "ssh_port": int(node.get("ansible_port", 22)),
+        "ssh_user": node["ansible_user"],
+        "ssh_key": node["ansible_ssh_private_key_file"],
+        "ssh_strict_host_key_checking": "off",
+        "ssh_known_hosts_file": "/dev/null",
+    }
+    path = folder / "inventory.py"
+    path.write_text(f"hosts = [(name, {data!r}) for name in {names!r}]\n", encoding="utf-8")
+    return str(path)

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport import (
-    node_action,
     node_program,
+    question,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -168,7 +168,7 @@ def test_a_python_below_the_floor_says_so() -> None:
     )
     assert done.stdout.decode().strip() == 'MARK {"python": "2.7"}'
     greeting = subprocess.run(
-        [old[0], *node_action.FLAGS.split()],
+        [old[0], *question.FLAGS.split()],
         input=program,
         capture_output=True,
         check=False,

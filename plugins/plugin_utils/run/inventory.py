@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,11 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
-from ..evidence.document import NEVER_BEGAN, file_name, one_line, stub, write
+from ..evidence.document import file_name, stub, write
 from ..faults import CATALOGUE
 from . import command_line, inventory_groups
+from .ansible_message import never_began
+from .play import play_of
 from .settings import (
     PREFIX,
     Settings,
@@ -33,12 +34,8 @@ CPU_MANAGER = {
     "kubemend_cpu_manager_policy": "cpuManagerPolicy",
     "kubemend_reserved_cpus": "reservedSystemCPUs",
 }
-ASKED = "_kubemend_asked"  # what a playbook registers of the task that asks each host
-# What ansible-core puts before the cause, and the place in a file that it shows after it.
-_BEFORE, _BEHIND = (
-    re.compile(r"(?:(?:Task|Action) failed: )+"),
-    re.compile(r"\n\s*\n|\nOrigin: |\. Use `ansible-doc"),
-)
+# what a playbook registers of the task that asks each host, and of the one that asks all
+ASKED, FLEET = "_kubemend_asked", "_kubemend_fleet"
 
 
 class Hosts:
@@ -90,6 +87,11 @@ class Hosts:
                 if name not in inventory or inventory[name] != value
             },
         )
+
+    def is_extra(self, name: str) -> bool:
+        """Tell whether a variable is set above the inventory, where loading a playbook sees it."""
+        manager = getattr(self._hostvars, "_variable_manager", None)
+        return name in self._above or name in (getattr(manager, "extra_vars", None) or {})
 
     def _used(self, variable: str) -> inventory_groups.Used:
         """Return the group that a variable names, or its default."""
@@ -273,14 +275,6 @@ def _no_host(pattern: str, matched: list[str]) -> str:
     return f"--limit leaves none of the {len(matched)} hosts of {pattern}"
 
 
-def play_of(action: ActionBase) -> Any:
-    """Return the play of a task, or None."""
-    block = action._task
-    while block is not None and getattr(block, "_play", None) is None:
-        block = getattr(block, "_parent", None)
-    return getattr(block, "_play", None)
-
-
 def _refuse_unknown(names: Iterable[str]) -> None:
     wrong = unknown_names(names)
     if wrong:
@@ -326,19 +320,10 @@ def unheard(hostvars: Any, host: str) -> str:
     return never_began(_message(hostvars, host))
 
 
-def never_began(message: str) -> str:
-    """Return Ansible's message as one sentence, without the lines of the file that it points at."""
-    cause = _BEHIND.split(_BEFORE.sub("", message.strip(), count=1), maxsplit=1)[0]
-    # ansible-core 2.16 says the last of it four times
-    cause = one_line(". ".join(dict.fromkeys(cause.split(". "))))
-    if cause:
-        return f"{NEVER_BEGAN}: {cause}"
-    return f"{NEVER_BEGAN}, and did not say why"
-
-
 def _message(hostvars: Any, host: str) -> str:
     try:
-        result = hostvars.raw_get(host).get(ASKED)
+        variables = hostvars.raw_get(host)
+        result = variables.get(ASKED, variables.get(FLEET))
     except (AnsibleError, AttributeError):  # no host of the inventory any more
         return ""
     if not isinstance(result, Mapping):

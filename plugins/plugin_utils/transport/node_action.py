@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import shlex
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,25 +23,11 @@ from ansible.plugins.action import ActionBase
 
 from ...module_utils.shared import argument_specs
 from ..evidence.document import EvidenceError, envelope, one_line, write
-from ..safe_io.bounded_json import decoded
-from . import node_program, privilege, progress
+from . import node_program, privilege, progress, question
+from .question import NoAnswer, NodeError, OldPython, Question
 from .watchdog import TooLarge, TooLate, watch
 
-MAX_ANSWER = 32 * 1024 * 1024
-GRACE = 15  # seconds between the node's own deadline and the controller's
 DISCOVERED = ("auto", "auto_silent", "auto_legacy", "auto_legacy_silent")
-FLAGS = "-I -S -"
-# An old distribution's own Python first: it works even where python3 is a virtual environment.
-FIND = (
-    'for p in /usr/libexec/platform-python /usr/bin/python3 python3; do command -v "$p" >/dev/null'
-    ' 2>&1 && exec "$p" ' + FLAGS + "; done; echo '%s {\"python\": null}'"
-)
-NO_PYTHON = (
-    "{host} has no Python 3.6 or newer ({found}): install python3 there, or set"
-    " ansible_python_interpreter of this host to one."
-)
-
-
 SAYS = 250  # characters of a command's standard error that a reason shows: its end
 # How ssh's messages about itself begin, whether the command succeeds or not.
 CHATTER = (
@@ -54,12 +40,30 @@ CHATTER = (
 )
 
 
-class NodeError(Exception):
-    """The node answered, but brought no document; the text is one sentence for the operator."""
+@dataclass
+class Query:
+    """One query of one host, from its begin to its result.
 
+    Attributes:
+        host: the host asked.
+        args: the checked options of the task.
+        task_vars: the variables of the task.
+        result: the task's result so far.
+        started: the moment of the begin by the monotonic clock.
+        asked_at: the same moment by the clock of the wall.
+    """
 
-class NoAnswer(Exception):
-    """No answer followed the mark: this kind of query does not work on this connection."""
+    host: str
+    args: dict[str, Any]
+    task_vars: dict[str, Any]
+    result: dict[str, Any]
+    started: float = field(default_factory=time.monotonic)
+    asked_at: float = field(default_factory=time.time)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Return the parameters that travel to the node."""
+        return {name: value for name, value in self.args.items() if name != "evidence_dir"}
 
 
 def orphaned() -> bool:
@@ -116,21 +120,31 @@ class NodeAction(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """Query the host, write its answer and return the result of the task."""
+        query = self.begin(tmp, task_vars)
+        with self._progress(query.args, query.host, query.task_vars) as ends:
+            outcome = self._ask(query.host, query.params, query.task_vars)
+            ends.append(outcome[0])
+        return self.conclude(query, *outcome)
+
+    def begin(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> Query:
+        """Return the query of this task, with its options checked."""
         spec = {
             "evidence_dir": {"type": "path"},
             "timeout": {"type": "int", "default": 30},
             **self.SPEC,
         }
         result, task_vars, args, host = self._begun(tmp, task_vars, spec)
-        started, asked_at = time.monotonic(), time.time()
-        params = {name: value for name, value in args.items() if name != "evidence_dir"}
-        with self._progress(args, host, task_vars) as ends:
-            status, reason, answer = self._ask(host, params, task_vars)
-            ends.append(status)
+        return Query(host, args, task_vars, result)
+
+    def conclude(
+        self, query: Query, status: str, reason: str, answer: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Write the answer of a host and return the result of its task."""
+        host, args, result = query.host, query.args, query.result
         answer = {name: answer[name] for name in self.SAID if name in answer}
         # A host that does not answer is known to the cluster's API by its address, or by nothing.
         own_fields = {
-            "asked_at": asked_at,
+            "asked_at": query.asked_at,
             "received_at": time.time(),
             "address": self._play_context.remote_addr,
         }
@@ -151,7 +165,7 @@ class NodeAction(ActionBase):
             path=None,
             sha256=None,
             size=None,
-            duration_ms=round((time.monotonic() - started) * 1000),
+            duration_ms=round((time.monotonic() - query.started) * 1000),
         )
         result.update(more)
         return result
@@ -208,7 +222,7 @@ class NodeAction(ActionBase):
 
         Every way in which a host may not answer ends here.
         """
-        limit = params["timeout"] + GRACE
+        limit = params["timeout"] + question.GRACE
         self._complaints = ()
         try:
             with watch(limit), privilege.only_where_needed(self._connection):
@@ -218,14 +232,10 @@ class NodeAction(ActionBase):
         except AnsibleConnectionFailure as error:
             return "unreachable", self._with_stderr(one_line(error)), {}
         except (TooLarge, MemoryError):
-            return "error", "the answer is too large", {}
+            return "error", question.TOO_LARGE, {}
         except (NodeError, AnsibleError) as error:
             return "error", self._with_stderr(one_line(error)), {}
-        if "failed" in answer:
-            return "error", one_line(answer["failed"]), {}
-        if "python" in answer and "collectors" not in answer:
-            return "error", _no_python(host, answer["python"]), {}
-        return "ok", "", answer
+        return question.outcome(host, answer)
 
     def _low_level_execute_command(self, *args: Any, **named: Any) -> dict[str, Any]:
         """Run it as every action does, and keep its standard error.
@@ -255,14 +265,14 @@ class NodeAction(ActionBase):
     def _answer(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        if self._takes_program():
+        if self.takes_program():
             try:
                 return self._by_program(host, params, task_vars)
             except NoAnswer:
                 pass
         return self._by_module(params, task_vars)
 
-    def _takes_program(self) -> bool:
+    def takes_program(self) -> bool:
         """Tell whether the connection takes a program on standard input."""
         become = self._connection.become
         if not self._connection.has_pipelining or become is None:
@@ -270,37 +280,36 @@ class NodeAction(ActionBase):
         # 2.16 has no such attribute
         return bool(getattr(become, "pipelining", become.name != "su"))
 
-    def _by_program(
+    def node_question(
         self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
-    ) -> dict[str, Any]:
+    ) -> Question:
+        """Return what a node is sent that takes a program on standard input."""
         mark = node_program.mark()
+        command = question.command(
+            self._interpreter(task_vars), self._compute_environment_string(), mark
+        )
         program = node_program.build(self.ENTRY, self.SHIP, params, mark)
-        answer = self._low_level_execute_command(
-            self._command(mark, task_vars),
-            in_data=program,
+        return Question(host, command, program, mark)
+
+    def send(self, node_question: Question) -> dict[str, Any]:
+        """Run a question's command over the connection, with its program on standard input."""
+        return self._low_level_execute_command(
+            node_question.command,
+            in_data=node_question.program,
             sudoable=True,
             executable=self._play_context.executable,
         )
-        out = answer["stdout"]
-        if len(out) > MAX_ANSWER:
-            raise TooLarge
-        begin = out.rfind(mark + " ")
-        if begin >= 0:
-            return _parsed(out[begin + len(mark) :].split("\n", 1)[0])
-        if "Unknown option: -I" in answer["stderr"] + out:  # the greeting of Python 2
-            self._complaints = ()
-            raise NodeError(NO_PYTHON.format(host=host, found="its interpreter is Python 2"))
-        raise NoAnswer
 
-    def _command(self, mark: str, task_vars: dict[str, Any]) -> str:
-        environment = self._compute_environment_string()
-        python = self._interpreter(task_vars)
-        if python:
-            return f"{environment} {python} {FLAGS}".strip()
-        find = FIND % mark
-        if not environment:
-            return find
-        return f"{environment} /bin/sh -c {shlex.quote(find)}"
+    def _by_program(
+        self, host: str, params: dict[str, Any], task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        node_question = self.node_question(host, params, task_vars)
+        sent = self.send(node_question)
+        try:
+            return node_question.answer(sent["stdout"], sent["stderr"])
+        except OldPython:
+            self._complaints = ()
+            raise
 
     def _interpreter(self, task_vars: dict[str, Any]) -> str | None:
         """Return the interpreter that the operator named, by variable, environment or ansible.cfg.
@@ -333,14 +342,6 @@ class NodeAction(ActionBase):
         return document
 
 
-def _no_python(host: str, version: Any) -> str:
-    """Return the reason of a host whose Python is too old (version), or missing."""
-    python = "none was found"
-    if version:
-        python = f"only {version}"
-    return NO_PYTHON.format(host=host, found=one_line(python, 40))
-
-
 def _message(stderr: Any) -> str:
     """Return the end of a standard error as one line, without ssh's messages about itself."""
     lines = [
@@ -352,15 +353,3 @@ def _message(stderr: Any) -> str:
     if len(text) <= SAYS:
         return text
     return "…" + text[1 - SAYS :]
-
-
-def _parsed(line: str) -> dict[str, Any]:
-    try:
-        answer = decoded(line)
-    except OverflowError:
-        raise TooLarge from None
-    except (ValueError, RecursionError):
-        raise NodeError("the answer is no JSON: it was cut or mixed with other output") from None
-    if not isinstance(answer, dict):
-        raise NodeError("the answer is no JSON object")
-    return answer

@@ -53,6 +53,8 @@ def watch(seconds: float, memory: int = MEMORY) -> Iterator[None]:
             raise TooLarge
 
     signal.signal(signal.SIGALRM, tick)
+    # Blocked, it would never arrive, and the host would have no limit.
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
     signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
     try:
         yield
@@ -62,6 +64,7 @@ def watch(seconds: float, memory: int = MEMORY) -> Iterator[None]:
         raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGALRM, former or signal.SIG_DFL)
         if waiting:
             signal.setitimer(signal.ITIMER_REAL, max(0.01, waiting - (time.monotonic() - begin)))

@@ -80,3 +80,10 @@ def test_a_signal_reaches_the_playbook_and_its_end_is_waited_for(name, tmp_path)
         process.send_signal(getattr(signal, name))
         assert process.stdout.readline() == "ended\n"
         assert process.wait(20) == 3
+
+
+@pytest.mark.parametrize("ways", ["run", "capture"])
+def test_signals_have_their_former_effect_behind_a_playbook(ways: str) -> None:
+    former = {number: signal.getsignal(number) for number in playbooks.FORWARDED}
+    getattr(playbooks, ways)([sys.executable, "-c", ""], os.environ)
+    assert {number: signal.getsignal(number) for number in playbooks.FORWARDED} == former

@@ -102,3 +102,13 @@ def test_outside_the_main_thread_it_only_runs_the_block() -> None:
     thread.start()
     thread.join()
     assert seen == [1]
+
+
+def test_a_blocked_alarm_limits_all_the_same() -> None:
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGALRM,))
+    try:
+        with pytest.raises(watchdog.TooLate), watchdog.watch(0.05):
+            time.sleep(30)
+        assert signal.SIGALRM in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
