@@ -21,9 +21,10 @@ from . import channels
 MAX_DOCUMENT = 16 * 1024 * 1024
 # Seconds of one collector before the rest runs side by side, and the part of the whole time limit
 # that collectors may take one after the other. Neither counts what a collector waits for a
-# processor: more processes would make that worse. With these waits, collectors may take that part
-# too, or as much of the time as there are records already.
-PATIENCE, SHARE = 2.0, 1.0 / 3
+# processor. After that part of the time, a worker that waits for one goes on if it is likely to
+# end within HOPE of the time. In a group with a fixed part of the processors more processes would
+# make it worse; in competition with many other processes, more get more.
+PATIENCE, SHARE, HOPE = 2.0, 1.0 / 3, 5.0 / 6
 PAUSE = 0.05  # seconds after which a collector that is only slow is looked at again, at least
 SILENCE = 10.0  # seconds in which a worker with a plan has to begin the next collector
 GRACE = 1.0  # seconds after the last limit, for a worker to say what was not begun
@@ -160,12 +161,24 @@ class _Run:
 
     def _patience(self, worker, now):
         """Return for how many seconds the others still wait for the collector at work."""
-        share = max(SHARE, len(self.records) / max(1, len(self.names)))
+        busy = worker.busy_with(now)
         return min(
-            PATIENCE - worker.busy_with(now),
-            self.seconds * SHARE - worker.busy - worker.busy_with(now),
-            self.seconds * share - worker.spent - (now - worker.job.begin),
+            PATIENCE - busy,
+            self.seconds * SHARE - worker.busy - busy,
+            self._patience_with_starved(worker, now),
         )
+
+    def _patience_with_starved(self, worker, now):
+        """Return the same of a worker that waits for a processor.
+
+        After a while, it goes on only if it will end in time at its present pace.
+        """
+        elapsed = now - (self.end - self.seconds)
+        if elapsed < self.seconds * SHARE:
+            return self.seconds * SHARE - elapsed
+        spent, done = worker.spent + now - worker.job.begin, len(self.records)
+        to_come = spent * max(0, len(self.names) - done) / max(1, done)
+        return self.seconds * HOPE - elapsed - to_come
 
     def _is_first(self, channel):
         return channel is self.main and self.workers == 1
@@ -331,7 +344,8 @@ class _Run:
             self._close(worker)  # another one has this collector
             return
         worker.job = job = channels.Job(*values)
-        job.until = job.begin + max(0.0, min(PATIENCE, self.seconds * SHARE - worker.spent))
+        share_left = self.end - self.seconds * (1 - SHARE) - job.begin
+        job.until = job.begin + max(0.0, min(PATIENCE, share_left))
         self.has_asked = self.has_asked or worker.job.name == channels.SYSTEMD
 
     def _recorded(self, worker, body):

@@ -684,18 +684,27 @@ def test_one_that_does_not_wait_for_a_processor_is_relieved(monkeypatch, pipe):
 
 
 @pytest.mark.parametrize(
-    ("spent", "records", "relieved"),
-    [(5.0, 0, False), (12.0, 0, True), (12.0, 6, False), (19.0, 6, True)],
+    ("elapsed", "spent", "records", "is_relieved"),
+    [
+        (9.0, 9.0, 0, False),  # there is time to see its pace
+        (11.0, 9.0, 0, True),
+        (11.0, 10.0, 6, False),  # 7 s more
+        (11.0, 10.0, 3, True),  # 23 s more
+        (20.0, 10.0, 6, True),  # it began late
+        (24.0, 20.0, 10, False),
+    ],
 )
-def test_a_starved_worker_goes_on_while_it_will_end_in_time(monkeypatch, spent, records, relieved):
+def test_a_starved_worker_goes_on_while_it_will_end_in_time(
+    monkeypatch, elapsed, spent, records, is_relieved
+):
     monkeypatch.setattr(channels, "starved", lambda pid: 1000.0)
     run = runner._Run({"timeout": 31})
-    run.names = dict.fromkeys(map(str, range(10)))
+    run.end, run.names = 130.0, dict.fromkeys(map(str, range(10)))
     run.records = dict.fromkeys(map(str, range(records)))
     read, write = os.pipe()
     one = channels.Worker(0, read, write, [])
-    one.job, one.spent = channels.Job("a", "reads", 100.0, 110.0), spent
-    assert (run._patience(one, 100.5) <= 0) is relieved
+    one.job, one.spent = channels.Job("a", "reads", 100.0 + elapsed, 130.0), spent
+    assert (run._patience(one, 100.0 + elapsed) <= 0) is is_relieved
     os.close(read)
     os.close(write)
 
