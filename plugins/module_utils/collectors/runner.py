@@ -173,9 +173,9 @@ class _Run:
 
         After a while, it goes on only if it will end in time at its present pace.
         """
-        elapsed = now - (self.end - self.seconds)
-        if elapsed < self.seconds * SHARE:
-            return self.seconds * SHARE - elapsed
+        elapsed, trial = now - (self.end - self.seconds), max(PATIENCE, self.seconds * SHARE)
+        if elapsed < trial:
+            return trial - elapsed
         spent, done = worker.spent + now - worker.job.begin, len(self.records)
         to_come = spent * max(0, len(self.names) - done) / max(1, done)
         return self.seconds * HOPE - elapsed - to_come
