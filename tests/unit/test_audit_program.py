@@ -39,7 +39,7 @@ OWN = {
     "system.command": {"os.O_RDWR", "os.kill"},
     # its own processes, which end at their limits
     "collectors.runner": {"os.O_RDWR"},
-    "collectors.channels": {"os.kill", "os.write"},
+    "collectors.channels": {"os.O_RDWR", "os.kill", "os.write"},
     # a certificate, in a file that exists in memory only
     "system.tls": {"os.write"},
     # kubectl proxy, with its socket and log in a private temporary directory

@@ -59,6 +59,54 @@ def reap(pid, flags=0):
         pass  # the caller of this program ignores the ends of children
 
 
+def fill_standard():
+    """Open /dev/null where standard input, output or error is closed.
+
+    Else a pipe would get its number, and a worker would lose that pipe.
+    """
+    fd = 0
+    while fd <= 2:
+        fd = os.open(os.devnull, os.O_RDWR)
+    os.close(fd)
+
+
+def pipes(counts):
+    """Return as many pipes as the first of these counts that this process may open."""
+    for count in counts:
+        ends = []
+        try:
+            for _number in range(count):
+                ends.append(os.pipe())
+            return ends
+        except OSError as error:
+            close(ends)
+            reason = error
+    raise reason
+
+
+def close(ends):
+    """Close pipes."""
+    for end in [end for pipe in ends for end in pipe]:
+        os.close(end)
+
+
+def starved(pid):
+    """Return how many seconds a process has waited for a processor.
+
+    It is 0.0 where the kernel does not count them.
+    """
+    try:
+        fd = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY)
+    except OSError:
+        return 0.0
+    try:
+        return int(os.read(fd, 256).split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+    finally:
+        os.close(fd)
+
+
 class Messages:
     """Takes messages apart as they come."""
 
@@ -88,10 +136,12 @@ class Messages:
 class Job:
     """One collector at work, and each way in which it may end."""
 
-    __slots__ = ("begin", "end", "name", "reads")
+    __slots__ = ("begin", "end", "name", "reads", "starved", "until")
 
-    def __init__(self, name, reads, begin, end):
+    def __init__(self, name, reads, begin, end, starved_before=0.0):
+        """Keep what is known of it when it begins; until: when to look whether it is only slow."""
         self.name, self.reads, self.begin, self.end = name, reads, begin, end
+        self.starved, self.until = starved_before, end
 
     def answered(self, body):
         """Return the record of an answer."""
@@ -127,11 +177,15 @@ class Job:
 
 
 class Child:
-    """A collector in a process of its own: its answer is all that comes through the pipe."""
+    """A collector in a process of its own: one message, its answer, comes through the pipe.
+
+    A process that the collector leaves behind may keep the pipe open, so that the end of the pipe
+    does not tell the end of the answer.
+    """
 
     def __init__(self, fd, pid, job):
         self.fd, self.pid, self.job = fd, pid, job
-        self.chunks, self.size = [], 0
+        self.messages = Messages()
 
     def read(self):
         """Take what is there; return (the record, whether the process has ended).
@@ -139,13 +193,15 @@ class Child:
         The record is None while there is more to come.
         """
         chunk = os.read(self.fd, CHUNK)
-        self.chunks.append(chunk)
-        self.size += len(chunk)
-        if self.size > MAX_COLLECTOR:
-            return self.job.flooded(), False
+        try:
+            answers = self.messages.add(chunk)
+        except Broken as error:
+            return error.outcome(self.job), False
+        if answers:
+            return self.job.answered(answers[0][0]), True
         if chunk:
             return None, False
-        return self.job.answered(b"".join(self.chunks)), True
+        return self.job.lost(), True
 
     def descriptors(self):
         """Return the end of the pipe."""
@@ -163,10 +219,23 @@ class Worker:
         self.messages = Messages()
         self.job = None
         self.heard = time.monotonic()
-        self.busy = 0.0  # seconds of the collectors that have ended here
-        self.outbox = b""
+        # Seconds of the collectors that have ended here, and those without waits for a processor.
+        self.spent = self.busy = 0.0
+        self.outbox = bytearray()  # from whose front it is cheap to take
         self.is_awaited = False  # whether the runner waits for room in the inbox
         os.set_blocking(inbox, False)
+
+    def busy_with(self, now):
+        """Return the seconds of the collector at work, without waits for a processor."""
+        return now - self.job.begin - max(0.0, starved(self.pid) - self.job.starved)
+
+    def finish(self):
+        """Return the collector at work, which has ended."""
+        job, now = self.job, time.monotonic()
+        self.spent += now - job.begin
+        self.busy += self.busy_with(now)
+        self.job = None
+        return job
 
     def tell(self, *parts):
         """Send a message as soon as the worker takes it, and never wait for that."""
@@ -177,11 +246,11 @@ class Worker:
     def push(self):
         """Send what the pipe takes."""
         try:
-            self.outbox = self.outbox[os.write(self.inbox, self.outbox) :]
+            del self.outbox[: os.write(self.inbox, self.outbox)]
         except BlockingIOError:
             pass
         except OSError:
-            self.outbox = b""  # the worker has ended, which its other pipe tells
+            self.outbox.clear()  # the worker has ended, which its other pipe tells
 
     def descriptors(self):
         """Return the ends of the pipes that the runner holds for this worker."""
@@ -198,4 +267,4 @@ class Worker:
         """Let the worker begin nothing any more."""
         for fd in self.own_descriptors():
             os.close(fd)
-        self.slots, self.inbox, self.outbox = [], None, b""
+        self.slots, self.inbox, self.outbox = [], None, bytearray()

@@ -20,11 +20,14 @@ from . import channels
 
 MAX_DOCUMENT = 16 * 1024 * 1024
 # Seconds of one collector before the rest runs side by side, and the part of the whole time limit
-# that collectors may take one after the other. A node that is only busy needs less: more processes
-# would make it worse.
-PATIENCE, SHARE = 2.0, 1.0 / 3
-SILENCE = 10.0  # seconds in which a worker has to begin the next collector
-GRACE = 2.0  # seconds after the time limit, for a worker to say what was not begun
+# that collectors may take one after the other. Neither counts what a collector waits for a
+# processor. After that part of the time, a worker that waits for one goes on if it is likely to
+# end within HOPE of the time. In a group with a fixed part of the processors more processes would
+# make it worse; in competition with many other processes, more get more.
+PATIENCE, SHARE, HOPE = 2.0, 1.0 / 3, 5.0 / 6
+PAUSE = 0.05  # seconds after which a collector that is only slow is looked at again, at least
+SILENCE = 10.0  # seconds in which a worker with a plan has to begin the next collector
+GRACE = 1.0  # seconds after the last limit, for a worker to say what was not begun
 MAX_WORKERS = 3
 SLOTS, MANY_SLOTS = 16, 64  # children of the first worker, and of another
 NOT_ASKED = {
@@ -51,8 +54,8 @@ class _Run:
 
     def __init__(self, params, collectors=None, processes=None):
         self.params, self.collectors, self.processes = params, collectors, processes
-        seconds = max(1.0, float(params.get("timeout") or 30) - 1)
-        self.end, self.share = time.monotonic() + seconds, seconds * SHARE
+        self.seconds = max(1.0, float(params.get("timeout") or 30) - GRACE)
+        self.end = time.monotonic() + self.seconds
         self.records, self.data = {}, {}
         self.names, self.all_names = None, []
         self.has_asked, self.systemd = False, None
@@ -147,12 +150,35 @@ class _Run:
         """Return when the limit of a process, or the patience with it, is over."""
         job = channel.job
         if job and self._is_first(channel):
-            return min(job.end, job.begin + max(0.0, min(PATIENCE, self.share - channel.busy)))
+            return min(job.end, job.until)
         if job:
             return job.end
+        if self.names is None:
+            return self.end  # none could take its place
         if channel is self.main and len(self.channels) == 1:
             return channel.heard + SILENCE
         return self.end + GRACE
+
+    def _patience(self, worker, now):
+        """Return for how many seconds the others still wait for the collector at work."""
+        busy = worker.busy_with(now)
+        return min(
+            PATIENCE - busy,
+            self.seconds * SHARE - worker.busy - busy,
+            self._patience_with_starved(worker, now),
+        )
+
+    def _patience_with_starved(self, worker, now):
+        """Return the same of a worker that waits for a processor.
+
+        After a while, it goes on only if it will end in time at its present pace.
+        """
+        elapsed, trial = now - (self.end - self.seconds), max(PATIENCE, self.seconds * SHARE)
+        if elapsed < trial:
+            return trial - elapsed
+        spent, done = worker.spent + now - worker.job.begin, len(self.records)
+        to_come = spent * max(0, len(self.names) - done) / max(1, done)
+        return self.seconds * HOPE - elapsed - to_come
 
     def _is_first(self, channel):
         return channel is self.main and self.workers == 1
@@ -169,7 +195,7 @@ class _Run:
         """End a process at its limit; leave one that is only slow to its collector."""
         job = channel.job
         if job and now < job.end:
-            self._relieve(channel)
+            self._relieve_or_wait(channel, now)
         elif job:
             self._lose(channel, job.late())
         else:
@@ -189,10 +215,14 @@ class _Run:
     def _start_worker(self):
         """Start the worker that does what has no record and does not run."""
         self.workers += 1
-        count = SLOTS if self.workers == 1 else MANY_SLOTS
-        answers, inbox = os.pipe(), os.pipe()
-        slots = [os.pipe() for _number in range(count)]
-        pid = os.fork()
+        channels.fill_standard()
+        pipes = channels.pipes(self._counts())
+        try:
+            pid = os.fork()
+        except OSError:
+            channels.close(pipes)
+            raise
+        answers, inbox, *slots = pipes
         if pid == 0:
             self._work(answers, inbox, slots)
         for end in (answers[1], inbox[0], *(slot[1] for slot in slots)):
@@ -200,17 +230,24 @@ class _Run:
         self.main = channels.Worker(pid, answers[0], inbox[1], [slot[0] for slot in slots])
         self._watch(self.main)
 
+    def _counts(self):
+        """Return how many pipes a worker gets: fewer where the limit of open files is low."""
+        if self.workers == 1:
+            return [2 + SLOTS, 6, 3]
+        return [2 + MANY_SLOTS, 2 + SLOTS, 6, 3]
+
     def _work(self, answers, inbox, slots):
         """Run a worker: only its messages may leave it, and it never returns."""
         try:
-            null = os.open(os.devnull, os.O_RDWR)
-            for number in (0, 1, 2):
-                os.dup2(null, number)  # ssh waits until no process holds its channel
             for end in (answers[0], inbox[1], *(slot[0] for slot in slots)):
                 os.close(end)
             for channel in self.channels.values():
                 for end in channel.descriptors():
                     os.close(end)
+            null = os.open(os.devnull, os.O_RDWR)
+            for number in (0, 1, 2):
+                os.dup2(null, number)  # ssh waits until no process holds its channel
+            os.close(null)
             self._import_and_work(answers[1], inbox[0], [slot[1] for slot in slots])
         finally:
             os._exit(0)
@@ -235,6 +272,14 @@ class _Run:
             text = f"{type(error).__name__}: {str(error)[:300]}"
             channels.write(answers, channels.message("failed", text))
 
+    def _relieve_or_wait(self, worker, now):
+        """Let another worker do the rest, unless this one only waits for a processor."""
+        patience = self._patience(worker, now)
+        if patience > 0:
+            worker.job.until = now + max(PAUSE, patience)
+        else:
+            self._relieve(worker)
+
     def _relieve(self, worker):
         """Let another worker do the rest while this one goes on with its collector."""
         try:
@@ -245,6 +290,8 @@ class _Run:
 
     def _replace(self):
         """Let another worker begin what is left; none where several have ended."""
+        if self.names is None and time.monotonic() >= self.end:
+            raise NoWorker("the collectors' process began none of them in time")
         if self.names is None:
             raise NoWorker("the collectors' process ended without an answer")
         try:
@@ -269,7 +316,8 @@ class _Run:
                 self.records[name] = outcome(channels.Job(name, reads, now, now))
 
     def _running(self):
-        return {channel.job.name for channel in self.channels.values() if channel.job}
+        names = {channel.job.name for channel in self.channels.values() if channel.job}
+        return names - {channels.SYSTEMD}  # no collector waits for this one's record
 
     # Messages
 
@@ -292,24 +340,25 @@ class _Run:
         self.names, self.all_names = names, all_names
 
     def _began(self, worker, *values):
-        if worker is not self.main:
+        if worker is not self.main and not worker.job:
             self._close(worker)  # another one has this collector
             return
-        worker.job = channels.Job(*values)
+        worker.job = job = channels.Job(*values)
+        share_left = self.end - self.seconds * (1 - SHARE) - job.begin
+        job.until = job.begin + max(0.0, min(PATIENCE, share_left))
         self.has_asked = self.has_asked or worker.job.name == channels.SYSTEMD
 
     def _recorded(self, worker, body):
-        job, worker.job = worker.job, None
-        worker.busy += time.monotonic() - job.begin
+        job = worker.finish()
         self._save(job.name, job.answered(body), sender=worker)
-        if worker is not self.main:
-            self._close(worker)
+        # One that another worker has relieved ends by itself, as its inbox is closed.
 
     def _flooded(self, worker):
         self._lose(worker, worker.job.flooded(), has_ended=True)
 
     def _skipped(self, worker, name, status, error):
-        if worker is self.main:
+        has_begun, worker.job = worker.job is not None, None
+        if has_begun or worker is self.main:
             self._save(name, dict(NOT_ASKED, status=status, error=error), sender=worker)
 
     def _late(self, worker, name, reads):
@@ -321,6 +370,7 @@ class _Run:
         if worker is not self.main:
             channels.kill(pid)
             return
+        worker.job = None
         fd, worker.slots[index] = worker.slots[index], None
         self._watch(channels.Child(fd, pid, channels.Job(name, reads, begin, end)))
 

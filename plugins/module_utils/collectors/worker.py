@@ -164,9 +164,11 @@ class _Work:
 
     def _start_or_skip(self, collector):
         self.waiting.remove(collector)
-        reason = _not_here(collector, self.processes)
         begin = time.monotonic()
         limit = min(self.task.end, begin + collector.timeout)
+        if self._may_block(collector) and begin < limit:
+            self._say_began(collector, begin, limit)
+        reason = _not_here(collector, self.processes)
         if reason:
             self.pipes.send("skipped", collector.name, *reason)
             self._keep(collector.name, None)
@@ -178,7 +180,7 @@ class _Work:
 
     def _done(self, collector, begin, limit):
         """Do a collector in this process, and return its data."""
-        self.pipes.send("began", collector.name, collector.reads, begin, limit)
+        self._say_began(collector, begin, limit)
         answer = _answer(collector, self._context(collector, limit))
         body = marshal.dumps(answer)
         if len(body) > channels.MAX_COLLECTOR:
@@ -186,6 +188,17 @@ class _Work:
             os._exit(0)  # with the memory that this one took
         self.pipes.send("record", body)
         return answer[1]
+
+    def _may_block(self, collector):
+        """Return whether to look for it may block, and has to count as a part of it.
+
+        A worker that has children of some collectors only may be relieved, and loses their pipes.
+        """
+        return collector.path and (self.task.is_apart or not self._is_apart(collector))
+
+    def _say_began(self, collector, begin, limit):
+        starved = channels.starved("self")
+        self.pipes.send("began", collector.name, collector.reads, begin, limit, starved)
 
     def _context(self, collector, limit):
         data = {need: marshal.loads(self.packed[need]) for need in collector.needs}
@@ -218,7 +231,7 @@ class _Work:
             if collector.tier == registry.DEEP:
                 os.nice(10)
             answer = _answer(collector, self._context(collector, limit))
-            channels.write(slot, marshal.dumps(answer))
+            channels.write(slot, channels.message(marshal.dumps(answer)))
         finally:
             os._exit(0)
 
@@ -257,7 +270,7 @@ class _Systemd(registry.Collector):
         """Return systemd's answers to all questions."""
         from ..system import systemd
 
-        return systemd.ask(self.questions, self.timeout)
+        return systemd.ask(self.questions, context.deadline - time.monotonic())
 
 
 def _learn_of_systemd(answers):

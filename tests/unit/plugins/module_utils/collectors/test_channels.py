@@ -56,3 +56,30 @@ def test_an_answer_that_is_none_is_lost(body):
     assert job.answered(body)["status"] == job.lost()["status"] == "error"
     assert job.answered(body)["error"] == job.lost()["error"]
     assert job.answered(body)["source"] == "reads"
+
+
+@pytest.fixture
+def idle():
+    read, write = os.pipe()
+    yield channels.Worker(0, read, write, [])
+    os.close(read)
+    os.close(write)
+
+
+def test_what_waits_for_an_inbox_is_not_copied_each_time(idle):
+    outbox = idle.outbox
+    idle.tell("a", "x" * 10**6, True)
+    assert idle.outbox is outbox
+    assert outbox
+
+
+def test_the_kernel_tells_how_long_a_process_waited_for_a_processor():
+    assert channels.starved("self") >= 0
+    assert channels.starved("none") == 0.0
+
+
+@pytest.mark.parametrize(("starved", "busy"), [(0.0, 5.0), (4.0, 1.0), (-1.0, 5.0)])
+def test_waits_for_a_processor_are_no_work(monkeypatch, idle, starved, busy):
+    monkeypatch.setattr(channels, "starved", lambda pid: 3.0 + starved)
+    idle.job = channels.Job("a", "reads", 10.0, 20.0, 3.0)
+    assert idle.busy_with(15.0) == busy

@@ -582,3 +582,190 @@ def test_signals_may_be_blocked():
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, former)
     assert _statuses(found, "bad", "slow", "net") == ["error", "timeout", "ok"]
+
+
+def _in_child(collectors, prepare):
+    """Return the records of collectors that run in a process prepared in this way."""
+    answer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.dup2(answer[1], 9)
+            prepare()
+            records = run_collectors(*collectors)
+            channels.write(9, json.dumps(records).encode())
+        finally:
+            os._exit(0)
+    os.close(answer[1])
+    with os.fdopen(answer[0]) as file:
+        text = file.read()
+    os.waitpid(pid, 0)
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("limit", [20, 40, 64])
+def test_few_files_may_be_open(limit):
+    def prepare():
+        os.closerange(10, 4096)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    names = ("a", "net", "b", "c")
+    collectors = [
+        FakeCollector("a", lambda context: 1),
+        FakeCollector("net", lambda context: 1, waits=True),
+        FakeCollector("bad", _ends),  # another worker, which wants more pipes
+        FakeCollector("b", lambda context: 1, needs=("bad",)),
+        FakeCollector("c", lambda context: 1, needs=("bad",)),
+    ]
+    assert _statuses(_in_child(collectors, prepare), *names) == ["ok"] * 4
+
+
+@pytest.mark.parametrize("closed", [(0,), (0, 2), (0, 1, 2), (1, 2)])
+def test_standard_streams_may_be_closed(closed):
+    def prepare():
+        for fd in closed:
+            os.close(fd)
+
+    collectors = [
+        FakeCollector("a", lambda context: 1),
+        FakeCollector("net", lambda context: 1, waits=True),
+    ]
+    assert _statuses(_in_child(collectors, prepare), "a", "net") == ["ok", "ok"]
+
+
+def test_where_no_worker_can_be_made_no_pipe_remains(monkeypatch):
+    def failing_fork():
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", failing_fork)
+    before = _descriptors()
+    with pytest.raises(BlockingIOError):
+        run_collectors(FakeCollector("a", _pid))
+    assert _descriptors() == before
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_process_that_a_collector_leaves_behind_holds_up_no_answer(pipe, waits):
+    """Such as a command that never begins, because its program is on a dead mount."""
+
+    def leave(context):
+        if os.fork() == 0:
+            os.read(pipe[0], 1)
+            os._exit(0)
+        return 1
+
+    found = run_collectors(
+        FakeCollector("first", leave, waits=waits),
+        FakeCollector("net", lambda context: 1, waits=True, needs=("first",)),
+        FakeCollector("last", lambda context: 1, needs=("net",)),
+    )
+    os.write(pipe[1], b"x")
+    assert _statuses(found, "first", "net", "last") == ["ok", "ok", "ok"]
+
+
+def _wait_for_patience(monkeypatch, pipe, starved):
+    """Run one that is slow until another one begins; return whether that came to pass."""
+    monkeypatch.setattr(runner, "PATIENCE", 0.1)
+    monkeypatch.setattr(channels, "starved", lambda pid: 0.0 if pid == "self" else starved)
+    return run_collectors(
+        FakeCollector("slow", lambda context: os.read(pipe[0], 1), timeout=1),
+        FakeCollector("next", lambda context: os.write(pipe[1], b"x")),
+    )
+
+
+def test_one_that_waits_for_a_processor_is_not_relieved(monkeypatch, pipe):
+    found = _wait_for_patience(monkeypatch, pipe, starved=1000.0)
+    assert _statuses(found, "slow", "next") == ["timeout", "ok"]
+
+
+def test_one_that_does_not_wait_for_a_processor_is_relieved(monkeypatch, pipe):
+    found = _wait_for_patience(monkeypatch, pipe, starved=0.0)
+    assert _statuses(found, "slow", "next") == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "spent", "records", "is_relieved"),
+    [
+        (9.0, 9.0, 0, False),  # there is time to see its pace
+        (11.0, 9.0, 0, True),
+        (11.0, 10.0, 6, False),  # 7 s more
+        (11.0, 10.0, 3, True),  # 23 s more
+        (20.0, 10.0, 6, True),  # it began late
+        (24.0, 20.0, 10, False),
+    ],
+)
+def test_a_starved_worker_goes_on_while_it_will_end_in_time(
+    monkeypatch, elapsed, spent, records, is_relieved
+):
+    monkeypatch.setattr(channels, "starved", lambda pid: 1000.0)
+    run = runner._Run({"timeout": 31})
+    run.end, run.names = 130.0, dict.fromkeys(map(str, range(10)))
+    run.records = dict.fromkeys(map(str, range(records)))
+    read, write = os.pipe()
+    one = channels.Worker(0, read, write, [])
+    one.job, one.spent = channels.Job("a", "reads", 100.0 + elapsed, 130.0), spent
+    assert (run._patience(one, 100.0 + elapsed) <= 0) is is_relieved
+    os.close(read)
+    os.close(write)
+
+
+def test_one_whose_path_blocks_costs_only_itself(monkeypatch):
+    not_here = worker._not_here
+
+    def blocking(collector, processes):
+        if collector.path:
+            time.sleep(6000)
+        return not_here(collector, processes)
+
+    monkeypatch.setattr(worker, "_not_here", blocking)
+    found = run_collectors(
+        FakeCollector("dead", lambda context: 1, path="/dead", timeout=0.3),
+        FakeCollector("net", lambda context: 1, waits=True),
+        FakeCollector("good", lambda context: 1),
+    )
+    assert _statuses(found, "dead", "net", "good") == ["timeout", "ok", "ok"]
+
+
+def test_one_that_is_relieved_while_its_path_is_looked_for_has_its_record(monkeypatch, pipe):
+    monkeypatch.setattr(runner, "PATIENCE", 0)
+    not_here = worker._not_here
+
+    def slow(collector, processes):
+        if collector.path:
+            os.read(pipe[0], 1)
+        return not_here(collector, processes)
+
+    monkeypatch.setattr(worker, "_not_here", slow)
+    found = run_collectors(
+        FakeCollector("absent", lambda context: 1, path="/nowhere"),
+        FakeCollector("next", lambda context: os.write(pipe[1], b"x")),
+        FakeCollector("after", lambda context: 1, needs=("absent",)),
+    )
+    assert _statuses(found, "absent", "next", "after") == ["absent", "ok", "ok"]
+
+
+def test_a_first_worker_may_take_all_the_time_to_begin(monkeypatch):
+    monkeypatch.setattr(runner, "SILENCE", 0)
+    release = os.pipe()
+    former = worker.procfs.of_interest
+
+    def slow():
+        os.read(release[0], 1)
+        return former()
+
+    monkeypatch.setattr(worker.procfs, "of_interest", slow)
+    run = runner._Run({"timeout": 600}, [FakeCollector("a", _pid)])
+    run._start_worker()
+    assert run._limit(run.main) == run.end
+    os.write(release[1], b"x")
+    while run.channels:
+        for fd, _event in run.poll.poll():
+            run._take(fd, run.channels[fd])
+    assert _statuses(run.records, "a") == ["ok"]
+    for end in release:
+        os.close(end)
+
+
+def test_the_time_limit_holds_for_all():
+    run = runner._Run({"timeout": 30})
+    assert run.end + runner.GRACE <= time.monotonic() + 30
