@@ -87,7 +87,7 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             "FailedCreatePodSandBox",
             'plugin type="multus" failed (add): cannot find a network-attachment-definition (x) in'
             " namespace (y)",
-            message.KNOWN,
+            message.OBJECT_MISSING,
             message.WORKLOAD,
         ),
         (
