@@ -39,6 +39,7 @@ CONTROL_PLANE = (
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # Programs of many components: of what they log, only what has a known cause counts.
 SUPERVISORS = ("k3s", "rke2")
+_WITH_SANDBOXES = ("kubelet", *SUPERVISORS, *RUNTIMES)
 # Between two tries components wait at most: kubelet 7 s for its lease and 10 s for the Node's
 # status, leader election 2 s, a reflector 30 s (60 s with jitter), a member of etcd 5 s. So what
 # goes on was said within two minutes. The restart of an API server, or of a whole control plane
@@ -247,15 +248,18 @@ class SandboxImage:
 def of_sandbox_image(document: Mapping[str, Any]) -> SandboxImage | None:
     """Return what is repeated most of the image of the sandbox that is missing, or None."""
     read_at, components = rows(document)
-    hits = [
-        SandboxImage(one_line(row.source, 300), entry.line[:LONGEST], entry.count)
-        for row in components
-        if row.component in ("kubelet", *SUPERVISORS, *RUNTIMES)
-        for entry in row.entries
-        if _goes_on(entry, read_at, MINUTES, COUNT)
-        and pod_start_message.is_of_sandbox_image(component_log.text(entry.line[:LONGEST]))
-    ]
+    components = tuple(row for row in components if row.component in _WITH_SANDBOXES)
+    hits = [hit for row in components for hit in _sandbox_images(row, read_at)]
     return max(hits, key=lambda hit: hit.count, default=None)
+
+
+def _sandbox_images(row: ComponentErrors, read_at: float) -> Iterator[SandboxImage]:
+    source = one_line(row.source, 300)
+    for entry in row.entries:
+        line = entry.line[:LONGEST]
+        is_of_image = pod_start_message.is_of_sandbox_image(component_log.text(line))
+        if is_of_image and _goes_on(entry, read_at, MINUTES, COUNT):
+            yield SandboxImage(source, line, entry.count)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
 from ..parsers import component_log, known_message, message_table
+from ..parsers.component_log import Telling
 from ..parsers.known_message import Known
 from ..parsers.message_form import Reading
 from . import pod_roles
@@ -115,16 +116,20 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
         one_line(row.error or "", 200),
         *_told(row.own),
     )
+    return _with_cause(pod, telling, lines, component)
+
+
+def _with_cause(pod: EndedPod, telling: Telling, lines: list[str], component: str) -> EndedPod:
+    """Return a container with the known cause of its end, and the line that has it."""
     texts = (telling.line, pod.told, *telling.before(lines))
     places = pod_roles.places(pod)
-    known = known_message.first(places, texts)
-    if known is None or known_message.find(places, telling.line) is not None or pod.told:
-        return replace(pod, known=known)
-    # What ended it is said first, and what came of it afterwards.
-    cause = next(line for line in reversed(texts) if known_message.find(places, line) == known)
-    meaning = component_log.reading(cause, component)
-    said = ends(component_log.text(cause), SHOWN)
-    return replace(pod, known=known, line=said, reading=meaning)
+    cause = known_message.first(places, texts)
+    if cause is None or known_message.find(places, telling.line) is not None or pod.told:
+        return replace(pod, known=cause)
+    # What ended it stands first, and what came of it afterwards.
+    line = next(line for line in reversed(texts) if known_message.find(places, line) == cause)
+    meaning = component_log.reading(line, component)
+    return replace(pod, known=cause, line=ends(component_log.text(line), SHOWN), reading=meaning)
 
 
 def _told(file: OwnFile | None) -> tuple[str, str]:

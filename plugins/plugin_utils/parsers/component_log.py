@@ -95,17 +95,23 @@ def entries(lines: Iterable[str]) -> list[str]:
 
     Where the line before it is not there any more, each of its lines is an entry.
     """
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     is_open = False
     for line in map(str.rstrip, lines):
         is_end = line.strip() == _CLOSED
-        if is_open and not is_end and not _HEADER.match(line) and len(found[-1]) <= CONTINUED:
-            found[-1].append(line.strip())
+        is_open = is_open and not is_end and _goes_on(line, groups[-1])
+        if is_open:
+            groups[-1].append(line.strip())
             continue
         is_open = _OPENED.search(line) is not None
         if not is_end:
-            found.append([line])
-    return [_entry(*rows) for rows in found]
+            groups.append([line])
+    return [_entry(*group) for group in groups]
+
+
+def _goes_on(line: str, group: list[str]) -> bool:
+    """Return whether a line may belong to a value that an earlier line began."""
+    return len(group) <= CONTINUED and _HEADER.match(line) is None
 
 
 def _entry(line: str, *rest: str) -> str:

@@ -251,10 +251,10 @@ def _by_texts(line: str, component: str) -> Words | None:
         reading = component_log.reading(line, component)
         if meaning == CONFIGURATION and _is_otherwise(reading):
             return _told(Telling(line, reading))
-        what = summary
+        quotation = ""
         if meaning == CONFIGURATION:
-            what = f"{summary}: {ends(component_log.text(line), 240)}"
-        return Words(line, what, cure, meaning=meaning)
+            quotation = f": {ends(component_log.text(line), 240)}"
+        return Words(line, f"{summary}{quotation}", cure, meaning=meaning)
     return None
 
 

@@ -13,7 +13,7 @@ from ...evidence.document import ends, one_line
 from ...models import ages, pod_start
 from ...models.cluster import Cluster, Host
 from ...models.repeated_errors import SandboxImage
-from ...models.result import EvidenceRef
+from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, pod_start_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
@@ -42,6 +42,15 @@ def no_sandbox_image(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes()
         return
+    by_node, missing = _events(cluster)
+    hits = [_by_events(cluster, node, rows) for node, rows in sorted(by_node.items())]
+    hosts = (host for host in cluster.hosts if (host.node or host.host) not in by_node)
+    hits += [_by_log(host, error) for host in hosts if (error := host.sandbox_image) is not None]
+    yield CheckResult(tuple(hits), tuple(missing))
+
+
+def _events(cluster: Cluster) -> tuple[dict[str, list[PodEvents]], list[Missing]]:
+    """Return the current events of each node about that image, and what is missing to judge."""
     missing = node_pods.missing_rows(cluster)
     by_node: dict[str, list[PodEvents]] = {}
     for row in cluster.typed(PodStart).events:
@@ -53,13 +62,7 @@ def no_sandbox_image(cluster: Cluster) -> Iterator[CheckResult]:
             missing.append(cluster.missing_answer("pod_start", "error"))
         elif ago <= pod_start.CURRENT_SECONDS and row.count >= TIMES:
             by_node.setdefault(row.node, []).append(row)
-    hits = [_by_events(cluster, node, rows) for node, rows in sorted(by_node.items())]
-    hits += [
-        _by_log(host, host.sandbox_image)
-        for host in cluster.hosts
-        if host.sandbox_image is not None and (host.node or host.host) not in by_node
-    ]
-    yield CheckResult(tuple(hits), tuple(missing))
+    return by_node, missing
 
 
 def _by_events(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:

@@ -331,6 +331,7 @@ PARSERS = (
         (LINES, TEXT, st.just("kube-apiserver")),
         (component_log.Telling,),
     ),
+    Parser(component_log.entries, (LINES,), (list,)),
     Parser(error_answer.read, (TEXT, st.just("kubelet")), (error_answer.Answer, NONE)),
     Parser(unit_journal.starts, (LINES,), (list,)),
     Parser(
