@@ -73,8 +73,8 @@ def _denied(path: str, boot: Boot) -> Refusal:
         return Refusal(
             f"; {point} is mounted with noexec, so that nothing below it is executed",
             f"mount -o remount,exec {_in_shell(mount.point, 'FOLDER')}, and take noexec of it out"
-            " of /etc/fstab or of its mount unit. Whoever writes there can execute it then: else"
-            " move the program to another file system",
+            " of /etc/fstab or of its mount unit. Each program there can be executed then: else"
+            " move this one to another file system",
         )
     return Refusal(
         f"; it may not execute {shown}",
