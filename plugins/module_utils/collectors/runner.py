@@ -177,7 +177,7 @@ class _Run:
         if elapsed < trial:
             return trial - elapsed
         spent, done = worker.spent + now - worker.job.begin, len(self.records)
-        to_come = spent * max(0, len(self.names) - done) / max(1, done)
+        to_come = spent * max(0, len(self.names or ()) - done) / max(1, done)
         return self.seconds * HOPE - elapsed - to_come
 
     def _is_first(self, channel):
