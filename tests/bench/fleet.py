@@ -198,7 +198,7 @@ def _commands(
         f"audit, task, {DEFAULT_FORKS} forks": audit("d", forks=DEFAULT_FORKS),
         f"audit, task, {FORKS} forks": audit("t"),
         f"audit, task, {MANY_FORKS} forks": audit("u", forks=MANY_FORKS),
-        "audit, fleet": audit("a", "-e", "kubemend_transport=fleet"),
+        "audit, fleet": audit("a", "-e", "kubemend_transport=ssh"),
     }
 
 

@@ -14,7 +14,7 @@ import yaml
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import settings
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import hosts
 
-FLEET = ("-e", "kubemend_transport=fleet")
+FLEET = ("-e", "kubemend_transport=ssh")
 TASKS = Path(settings.__file__).parents[3] / "playbooks" / "tasks"
 WHOLE_RUN = ("verdicts", "not_judged", "findings", "summary", "hosts", "exit_code", "exit_reason")
 
@@ -55,7 +55,7 @@ def test_a_password_for_all_hosts_is_left_to_a_task_per_host(operator):
 
 
 def test_in_the_inventory_it_has_no_effect_and_the_report_says_so(operator):
-    operator.write("group_vars/all.yml", "kubemend_transport: fleet\n")
+    operator.write("group_vars/all.yml", "kubemend_transport: ssh\n")
     done = operator.run("audit")
     assert done.rc == 0, done.output
     assert "kubemend: m1:" not in done.stdout

@@ -41,7 +41,7 @@ FAIL_ON = ("never", "unknown", "warning", "critical")
 FORMATS = argument_specs.REPORT_FORMATS
 DEFAULT_FORMATS = ("terminal", "json", "html")
 REFUSALS = consent.WORDS
-TRANSPORTS = ("task", "fleet")
+TRANSPORTS = ("task", "ssh")
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 
 # The headings of docs/variables.md, in this order.
@@ -133,10 +133,11 @@ VARIABLES: dict[str, Variable] = {
         "task",
         HOSTS,
         (
-            "How hosts are read. With `task`, each host has a task of Ansible's own. With `fleet`, "
-            "one task reads all hosts, which costs much less time. Ansible's own output then has "
-            "one result for all of them. Only as an extra variable (`-e`). Repairs are done by a "
-            "task per host in both ways."
+            "How hosts are read. With `task`, each host has a task of Ansible's own. With `ssh`, "
+            "one task reads all hosts by clients of ssh, and those of other connections by their "
+            "plugins, with less time of the controller for each. Ansible's own output then has one "
+            "result for all of them. Only as an extra variable (`-e`). Repairs are done by a task "
+            "per host in both ways."
         ),
     ),
     "kubemend_parallel": Variable(
@@ -144,7 +145,7 @@ VARIABLES: dict[str, Variable] = {
         None,
         HOSTS,
         (
-            "How many hosts are read at once by ssh with `kubemend_transport` `fleet`. Without it, "
+            "How many hosts are read at once with `kubemend_transport` `ssh`. Without it, "
             "as many as Ansible's `forks`, and at least 32. Hosts behind a jump host that the "
             "arguments of ssh name, and hosts that need a process of their own, are limited by "
             "`forks`."

@@ -27,7 +27,7 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_one_task_reads_the_hosts_where_it_can(warnings: list[str]) -> None:
-    assert answer({"kubemend_transport": "fleet"}) == ["fleet"]
+    assert answer({"kubemend_transport": "ssh"}) == ["fleet"]
     assert warnings == []
 
 
