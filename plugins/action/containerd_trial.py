@@ -46,7 +46,7 @@ class ActionModule(NodeAction):
                 return {**result, "skipped": True, "reason": "no containerd with a unit runs there"}
             if self._task.check_mode or orphaned():
                 return {**result, "skipped": True, "reason": "check mode starts nothing"}
-            trial = self._trial(host, {"timeout": args["timeout"]}, task_vars)
+            trial = self._trial(host, args, task_vars)
             document["collectors"][COLLECTOR]["data"]["trial"] = dataclasses.asdict(trial)
             evidence_document.write(document, args["evidence_dir"])
         except (OSError, evidence_document.EvidenceError, *evidence_document.UNFORESEEN) as error:

@@ -18,8 +18,8 @@ description:
       failed task.
   - Secrets are masked on the node, before anything leaves it. Of certificate files only the
     certificates are taken.
-  - Every collector runs in a process of its own with a time limit of its own. One that hangs or
-    fails costs only itself.
+  - Every collector has limits of its own for its time and its answer. One that hangs or fails
+    costs only itself.
   - The collector's program travels to the node's Python on standard input and leaves no file there.
     Where the connection
     or the become plugin takes no standard input, the same task runs it as an ordinary module.

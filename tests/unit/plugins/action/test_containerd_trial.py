@@ -33,7 +33,7 @@ class Asked(ActionModule):
 
     def _ask(self, host: str, params: Any, task_vars: Any) -> Any:
         self.asked += 1
-        assert params == {"timeout": 30}
+        assert params["timeout"] == 30
         if self.status == "ok":
             return "ok", "", {"trial": self.answer}
         return self.status, "no route to host", {}

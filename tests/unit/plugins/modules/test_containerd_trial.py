@@ -17,12 +17,12 @@ def trial(monkeypatch):
 
 
 def test_it_starts_it_and_changes_nothing(monkeypatch, trial):
-    ended = fake_module.run(monkeypatch, containerd_trial, timeout=7)
+    ended = fake_module.run(monkeypatch, containerd_trial, evidence_dir="x", timeout=7)
     assert [params["timeout"] for params in trial.calls] == [7]
     assert ended.result == {"changed": False, "document": {"trial": {"state": "served"}}}
 
 
 def test_check_mode(monkeypatch, trial):
-    ended = fake_module.run(monkeypatch, containerd_trial, True)
+    ended = fake_module.run(monkeypatch, containerd_trial, True, evidence_dir="x")
     assert trial.calls == []
     assert ended.result == {"changed": False, "document": {}}
