@@ -13,6 +13,7 @@ from ..evidence.answers.cluster.object_events import ObjectEvent, ObjectEvents
 from ..evidence.document import ends, one_line
 from . import ages
 from .cluster import Cluster
+from .moments import timestamp
 
 QUOTED = 300
 HOUR = 3600.0  # seconds: API servers may keep events for longer
@@ -46,6 +47,7 @@ class Meaning:
     count: how many of them are a failure; fewer may be chance
     usual: texts of such events that tell of no failure of the cluster
     severity: where it is not the fault's own
+    seconds: between the first and the last at least; those of one outage are closer
     """
 
     component: str
@@ -54,6 +56,7 @@ class Meaning:
     count: int = 1
     usual: re.Pattern[str] | None = None
     severity: str | None = None
+    seconds: float = 0.0
 
 
 _MEMORY = (
@@ -145,6 +148,7 @@ _OF_NODES: Mapping[str, Meaning] = {
         "see what the kubelet logs at those times (journalctl -u kubelet | grep -iE"
         " 'not ?ready|PLEG|lease'), the load of the machine, and its way to the API",
         5,
+        seconds=600.0,
     ),
     "Rebooted": Meaning(
         "reboots",
@@ -296,6 +300,8 @@ def of_objects(cluster: Cluster) -> tuple[Report, ...]:
 
 
 def _of_node(row: ObjectEvent) -> Meaning | None:
+    if (row.reason, row.component) == ("NodeNotReady", "kubelet"):
+        return None  # each kubelet says so when it starts
     meaning = _OF_NODES.get(row.reason)
     if meaning is None and row.type == "Warning" and row.component not in OF_KUBERNETES:
         return DETECTED
@@ -303,11 +309,19 @@ def _of_node(row: ObjectEvent) -> Meaning | None:
 
 
 def _report(row: ObjectEvent, meaning: Meaning | None) -> Report | None:
-    if meaning is None or row.count < meaning.count:
+    if meaning is None or row.count < meaning.count or _lasted(row) < meaning.seconds:
         return None
     if meaning.usual is not None and meaning.usual.search(row.message):
         return None
     return Report(row, meaning)
+
+
+def _lasted(row: ObjectEvent) -> float:
+    """Return the seconds between the first and the last event; many where a time is not known."""
+    first, last = timestamp(row.first), timestamp(row.last)
+    if first is None or last is None:
+        return HOUR
+    return (last - first).total_seconds()
 
 
 def _is_since(cluster: Cluster, row: ObjectEvent, seconds: float) -> bool:

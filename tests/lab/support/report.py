@@ -7,9 +7,9 @@ from __future__ import annotations
 
 # Errors that a component repeats for four minutes.
 REPEATED = ("KM118", "KM529")
-# Restarts within the last hour, and an etcd that a busy machine makes slow: no incident of the lab
-# makes either.
-OF_MACHINE = ("KM117", "KM144")
+# Restarts and events within the last hour, and an etcd that a busy machine makes slow: no incident
+# of the lab makes them.
+OF_MACHINE = ("KM117", "KM144", "KM563")
 # Faults of what was within the last minutes or the last hour: the next audit may differ.
 OF_THE_MOMENT = ("KM114", *OF_MACHINE, *REPEATED)
 

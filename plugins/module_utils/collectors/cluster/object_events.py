@@ -69,7 +69,8 @@ def collect(api, ended):
     """Return ({items}, whether the lists were cut).
 
     A row is {kind, reason, type, component, namespace, name, message, objects, count, first, last}
-    of events with the same text but for names and numbers; of a Node, of that Node alone.
+    of events with the same text but for names and numbers; of a Node, of that Node and reporter
+    alone.
 
     namespace, name: of the newest one's object; objects: how many objects there are. `ended(error)`
     returns whether an error may cut the answer short instead of costing all of it.
@@ -110,7 +111,10 @@ def _take(rows, item):
     kind, name = one_line(about.get("kind"), 63), _text(about.get("name"), 253)
     namespace, text = _text(about.get("namespace"), 63), _message(event)
     cause = folded(text, name, namespace, about.get("uid"))
-    key = (kind, event["reason"], name if kind == NODE else "", cause)
+    key = (kind, event["reason"], cause)
+    if kind == NODE:
+        # A kubelet and a controller report the same words of different moments.
+        key = (*key, name, _text(event["component"], 80))
     if key not in rows:
         rows[key] = _new(kind, event["reason"], item.get("type"))
     row = rows[key]

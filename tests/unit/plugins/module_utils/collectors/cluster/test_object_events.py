@@ -67,6 +67,16 @@ def test_events_of_nodes():
     assert (data["items"][0]["component"], is_cut) == ("kubelet", False)
 
 
+def test_events_of_a_node_are_parted_by_who_reports_them():
+    by_controller = event("Node", "NodeNotReady", "Node w1 status is now: NodeNotReady", count=2)
+    by_controller["source"] = {"component": "node-controller"}
+    data, _is_cut = collect(
+        event("Node", "NodeNotReady", "Node w1 status is now: NodeNotReady"), by_controller
+    )
+    rows = {row["component"]: row["count"] for row in data["items"]}
+    assert rows == {"kubelet": 1, "node-controller": 2}
+
+
 def test_events_of_one_cause_about_several_objects_are_one_row():
     text = 'failed to provision volume with StorageClass "fast": rpc error: claim {}'
     claims = [

@@ -53,14 +53,32 @@ def test_a_node_without_memory(world):
         ),
         ("ImageGCFailed", FULL, 1, False),
         ("ImageGCFailed", FULL, 2, True),
-        ("NodeNotReady", "Node w1 status is now: NodeNotReady", 4, False),
-        ("NodeNotReady", "Node w1 status is now: NodeNotReady", 5, True),
         ("Rebooted", "Node w1 has been rebooted, boot id: 7", 1, False),
         ("SomeWarning", "of a kubelet of another release", 99, False),
     ],
 )
 def test_what_is_usual(world, reason, message, count, is_present):
     report(world, "Node", reason, message, count=count)
+    assert bool(judged(world, "KM563")[1]) == is_present
+
+
+@pytest.mark.parametrize(
+    ("count", "component", "first", "is_present"),
+    [
+        (5, "node-controller", "2027-01-15T07:48:00Z", True),
+        (5, "node-controller", None, True),
+        (4, "node-controller", "2027-01-15T07:48:00Z", False),
+        # one outage, which an older controller tells again and again
+        (6, "node-controller", "2027-01-15T07:56:55Z", False),
+        # each start of a kubelet
+        (9, "kubelet", "2027-01-15T07:10:00Z", False),
+    ],
+)
+def test_a_node_that_changes_between_ready_and_not_ready(
+    world, count, component, first, is_present
+):
+    text = "Node w1 status is now: NodeNotReady"
+    report(world, "Node", "NodeNotReady", text, count=count, component=component, first=first)
     assert bool(judged(world, "KM563")[1]) == is_present
 
 
