@@ -77,15 +77,38 @@ def ansible_settings() -> Any:
     return constants
 
 
+class Receiver:
+    """A playbook that gets the signals of its command, also those that came before it began."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[Any] | None = None
+        self._early: list[int] = []
+
+    def send(self, number: int) -> None:
+        """Send a signal to the playbook, or keep it until there is one."""
+        if self._process is None:
+            self._early.append(number)
+        else:
+            self._process.send_signal(number)
+
+    def begin(self, process: subprocess.Popen[Any]) -> None:
+        """Send to this process from now on, what was kept first."""
+        self._process = process
+        while self._early:
+            process.send_signal(self._early.pop(0))
+
+
 def run(command: list[str], env: Mapping[str, str]) -> int:
     """Run a playbook on this terminal, and return its exit code."""
-    with subprocess.Popen(command, env=env) as process, _forwarded_signals(process):
+    with _forwarded_signals() as receiver, subprocess.Popen(command, env=env) as process:
+        receiver.begin(process)
         return _code(process.wait())
 
 
 def capture(command: list[str], env: Mapping[str, str]) -> tuple[int, str]:
     """Run a playbook, and return its exit code and what it printed."""
     with (
+        _forwarded_signals() as receiver,
         subprocess.Popen(
             command,
             env=env,
@@ -94,26 +117,27 @@ def capture(command: list[str], env: Mapping[str, str]) -> tuple[int, str]:
             text=True,
             errors="replace",
         ) as process,
-        _forwarded_signals(process),
     ):
+        receiver.begin(process)
         text, _nothing = process.communicate()
         return _code(process.returncode), text
 
 
 @contextmanager
-def _forwarded_signals(process: subprocess.Popen[Any]) -> Iterator[None]:
+def _forwarded_signals() -> Iterator[Receiver]:
     """Let a playbook end by itself: Ctrl-C reaches it too, other signals are sent to it.
 
     Behind the playbook, signals have the effect again that they had before it.
     """
+    receiver = Receiver()
 
     def forward(number: int, _frame: FrameType | None) -> None:
         if number != signal.SIGINT:
-            process.send_signal(number)
+            receiver.send(number)
 
     former = {number: signal.signal(number, forward) for number in FORWARDED}
     try:
-        yield
+        yield receiver
     finally:
         for number, handler in former.items():
             # None: a handler that is not Python's

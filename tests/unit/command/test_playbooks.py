@@ -87,3 +87,11 @@ def test_signals_have_their_former_effect_behind_a_playbook(ways: str) -> None:
     former = {number: signal.getsignal(number) for number in playbooks.FORWARDED}
     getattr(playbooks, ways)([sys.executable, "-c", ""], os.environ)
     assert {number: signal.getsignal(number) for number in playbooks.FORWARDED} == former
+
+
+def test_a_signal_before_the_playbook_began_reaches_it() -> None:
+    receiver = playbooks.Receiver()
+    receiver.send(signal.SIGTERM)
+    with subprocess.Popen(python("import time; time.sleep(60)")) as process:
+        receiver.begin(process)
+        assert process.wait(20) == -signal.SIGTERM
