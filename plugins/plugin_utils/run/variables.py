@@ -134,10 +134,10 @@ VARIABLES: dict[str, Variable] = {
         HOSTS,
         (
             "How hosts are read. With `task`, each host has a task of Ansible's own. With `ssh`, "
-            "one task reads all hosts by clients of ssh, and those of other connections by their "
-            "plugins, with less time of the controller for each. Ansible's own output then has one "
-            "result for all of them. Only as an extra variable (`-e`). Repairs are done by a task "
-            "per host in both ways."
+            "one task reads all hosts, with less time of the controller for each. It reads them by "
+            "clients of ssh, and hosts of other connections by their plugins. Ansible's own output "
+            "then has one result for all of them. Only as an extra variable (`-e`). Repairs are "
+            "done by a task per host in both ways."
         ),
     ),
     "kubemend_parallel": Variable(

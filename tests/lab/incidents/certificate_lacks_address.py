@@ -28,6 +28,11 @@ class CertificateLacksAddress(Incident):
         """Wait until the server shows it: it reads its certificate again within a minute."""
         cluster.wait(lambda: self._is_lacking(cluster, target), 120, "the server to show it")
 
+    def undo(self, cluster, target):
+        """Restore the certificate, and wait until the server shows it: the next audit asks it."""
+        self.restore(cluster, target)
+        cluster.wait(lambda: not self._is_lacking(cluster, target), 120, "the server to show it")
+
     def _is_lacking(self, cluster, target) -> bool:
         address = cluster.node(target).ip
         said = cluster.exec(
