@@ -62,8 +62,9 @@ def test_the_exit_code_is_that_of_the_playbook(source, code):
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_reaches_the_playbook_and_its_end_is_waited_for(name, tmp_path):
     child = (
-        f"import signal, time\nsignal.signal(signal.{name}, lambda *_: (time.sleep(0.2),"
-        " print('ended', flush=True), exit(3)))\nprint('begun', flush=True)\ntime.sleep(60)"
+        f"import os, signal, time\nsignal.signal(signal.{name}, lambda *_: (time.sleep(0.2),"
+        # The signal may come while the other line is written, within the same buffer.
+        " os.write(1, b'ended\\n'), os._exit(3)))\nos.write(1, b'begun\\n')\ntime.sleep(60)"
     )
     parent = (
         "from kubemend import playbooks; import os, sys\n"
