@@ -366,7 +366,9 @@ class _Run:
         if worker is self.main:
             self._save(name, channels.Job(name, reads, now, now).late(), sender=worker)
 
-    def _apart(self, worker, name, reads, begin, end, index, pid):  # noqa: PLR0913, PLR0917
+    def _apart(  # noqa: PLR0913, PLR0917 - the parts of the message "apart"
+        self, worker, name, reads, begin, end, index, pid
+    ):
         if worker is not self.main:
             channels.kill(pid)
             return

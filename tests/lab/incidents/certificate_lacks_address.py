@@ -19,6 +19,13 @@ class CertificateLacksAddress(Incident):
     title = "the certificate of an API server was made without the address of its node"
     target = "m3"
 
+    def applies(self, version):
+        """Return whether the components of a node ask its own server.
+
+        kubeadm up to 1.19 wrote the address of the first one into all kubeconfigs.
+        """
+        return version >= (1, 20)
+
     def break_(self, cluster, target):
         self.keep(cluster, target, target, CERTIFICATE)
         lacking = signed(cluster, target, CERTIFICATE, 365 * DAY, names=NAMES)
