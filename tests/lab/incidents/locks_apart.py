@@ -7,6 +7,7 @@ from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import SCHEDULER, manifest, set_flag, wait_flag
 
 NAME = "lab-other-lock"
+USER = "--user=system:kube-scheduler"
 
 
 class LocksApart(Incident):
@@ -14,6 +15,10 @@ class LocksApart(Incident):
     title = "a master's scheduler elects on a lock object of another name"
 
     def break_(self, cluster, target):
+        # The scheduler's own role names its lock, and it may use no other one.
+        locks = ("--resource=leases.coordination.k8s.io,endpoints", "--verb=get,update")
+        for kind, words in (("role", locks), ("rolebinding", (f"--role={NAME}", USER))):
+            cluster.kubectl("-n", "kube-system", "create", kind, NAME, *words)
         text = self.keep(cluster, target, target, manifest(SCHEDULER)).decode()
         cluster.write(
             target, manifest(SCHEDULER), set_flag(text, "leader-elect-resource-name", NAME)
@@ -42,7 +47,7 @@ class LocksApart(Incident):
 
     def undo(self, cluster, target):
         super().undo(cluster, target)
-        for kind in ("lease", "endpoints"):
+        for kind in ("lease", "endpoints", "rolebinding", "role"):
             cluster.kubectl("-n", "kube-system", "delete", kind, NAME, "--ignore-not-found")
 
     def expect(self, cluster, target):
