@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..evidence.document import one_line
-from . import message_table, release_number
+from . import message_table, release_number, release_table
 
 FOLDER = Path(__file__).with_name("known_messages")
 SHARED = Path(__file__).with_name("known_advice.tsv")
@@ -240,7 +240,19 @@ def _find(places: frozenset[str], text: str, release: str | None) -> Known | Non
     safe = {name: _in_shell(name, value) for name, value in values.items()}
     advice = f"{_filled(row.advice, safe)} (see {row.source})"
     is_of_pods = not row.places.isdisjoint((EVENT, ANY))
-    return Known(row.id, _filled(row.cause, shown), advice, is_of_pods)
+    cause = _filled(row.cause, shown) + _last_release(places & row.places, values)
+    return Known(row.id, cause, advice, is_of_pods)
+
+
+def _last_release(components: frozenset[str], values: Mapping[str, str]) -> str:
+    """Return up to which release a flag or a feature gate was there, as a clause, or ""."""
+    flag, gate = values.get("flag", ""), values.get("gate", "")
+    found = [release_table.last_release(release_table.FLAG, name, flag) for name in components]
+    found.append(release_table.last_release(release_table.GATE, "", gate))
+    last = next((release for release in found if release is not None), None)
+    if last is None:
+        return ""
+    return f". The last release that has it is {last[0]}.{last[1]}"
 
 
 def _in_shell(name: str, value: str) -> str:

@@ -36,6 +36,8 @@ MATTERS = (
     "failed to reload cni configuration",
     "failed to load plugin",
     "is not a known field selector",
+    "creating driver directory",
+    "compact failed: ",
     PLEG,
 )
 # What runs out repeats itself in many words (one line per pod or image): it must not push out the
@@ -47,13 +49,15 @@ OPEN_FILES = (
     "status=205/limits",
     "failed at step limits",
 )
+# One line for each kind of object that a client lists.
+CERTIFICATES, KEPT_CERTIFICATES = "x509: certificate has expired or is not yet valid", 10
 # The kubelet's image collection, one line per image.
 IMAGES, KEPT_IMAGES = "removing image ", 3
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
 
 
 def collect(context):
-    """Return {lines}: the last lines that name one of MATTERS, OPEN_FILES or IMAGES, each once.
+    """Return {lines}: the last lines of MATTERS, OPEN_FILES, CERTIFICATES or IMAGES, each once.
 
     They are those of journald with their time, the oldest first.
     """
@@ -88,7 +92,7 @@ def collect(context):
 
 
 def chosen(text):
-    """Return the lines that matter, the last KEPT of each kind, and KEPT_IMAGES of images.
+    """Return the lines that matter, the last KEPT of each kind, fewer of images and certificates.
 
     The last one stays of several lines that differ in their time only.
     """
@@ -115,6 +119,8 @@ def _kind(lower):
         return "matter"
     if any(matter in lower for matter in OPEN_FILES):
         return "open_files"
+    if CERTIFICATES in lower:
+        return "certificates"
     if IMAGES in lower and " to free " in lower:
         return "images"
     return ""
@@ -122,7 +128,8 @@ def _kind(lower):
 
 def _last_of_each(rows):
     """Return the lines of (kind, line) pairs, the last ones of each kind, in their order."""
-    room, chosen_lines = {"matter": KEPT, "open_files": KEPT, "images": KEPT_IMAGES}, []
+    room, chosen_lines = {"matter": KEPT, "open_files": KEPT}, []
+    room.update(images=KEPT_IMAGES, certificates=KEPT_CERTIFICATES)
     for kind, line in reversed(rows):
         if room[kind]:
             room[kind] -= 1

@@ -11,14 +11,18 @@ from typing import Any
 
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd
+from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.repeated_errors import ComponentErrors
-from ...evidence.document import ends, one_line
+from ...evidence.document import ends, one_line, shell_name
 from ...models import repeated_errors
 from ...models.api_node import and_others
 from ...models.cluster import Host
+from ...models.kubelet import status as kubelet_status
 from ...models.repeated_errors import RUNTIMES, SUPERVISORS, Repeated
 from ...models.result import EvidenceRef, Missing
-from ...parsers import component_log, error_answer
+from ...parsers import component_log, error_answer, known_message
+from ...parsers.known_message import Known
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 from ..known_causes import with_cause
 
@@ -26,6 +30,14 @@ OF_NODE = ("kubelet", *SUPERVISORS, *RUNTIMES)
 # A leader that lost its lease so lately lost it to what the API server says now.
 LOST_SECONDS = 900
 UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
+# Known causes that a kubelet or K3s tells so rarely that no error repeats, and how many seconds
+# what it said counts. None: since its start, after which it runs on without what it lacks.
+RARELY_SAID = {
+    "flexvolume-folder-not-made": None,
+    "k3s-compaction-too-slow": 900,  # K3s compacts each five minutes
+    "k3s-mariadb-isolation": 900,
+    "k3s-own-certificate-expired": 900,
+}
 # What keeps components of a machine from their work, on the machine itself.
 _OF_MACHINE = causes(
     "KM401",
@@ -51,7 +63,7 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
     "Kubelet or runtime repeats an error",
     severity="warning",
     applies="nodes whose kubelet and runtime run and write to journald",
-    needs=("kubelet", "runtime", "repeated_errors"),
+    needs=("kubelet", "kubelet_log", "runtime", "repeated_errors"),
     # KM525 names itself what a kubelet repeats of its Node.
     explained_by=_OF_MACHINE
     | _OF_CONTROL_PLANE
@@ -61,7 +73,44 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
 def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM529: report an error that keeps a kubelet or a runtime from its work and goes on."""
     nothing = "neither its kubelet nor its runtime runs as a unit of its own"
-    yield from _results(host, document, OF_NODE, ("kubelet", "runtime"), nothing)
+    said = tuple(_said_rarely(host, document))
+    for result in _results(host, document, OF_NODE, ("kubelet", "runtime"), nothing):
+        if said and not result.hits:
+            yield result._replace(hits=said, applies=True)
+        else:
+            yield result
+
+
+def _said_rarely(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]:
+    """Return what the kubelet or K3s that runs told rarely, where its cause is known, once each."""
+    kubelet = contract.answer(document, Kubelet)
+    if kubelet.process is None or kubelet.process.started_at is None:
+        return
+    unit = one_line(kubelet.unit.name or "", 300) if kubelet.unit is not None else ""
+    component = next((word for word in SUPERVISORS if unit.startswith(word)), "kubelet")
+    read_at, _rows = repeated_errors.rows(document)
+    told: dict[str, Detection] = {}
+    for line in contract.answer(document, KubeletLog).lines:
+        row = known_message.find((component,), line, host.releases.version(component))
+        if row is None or row.id not in RARELY_SAID:
+            continue
+        age = RARELY_SAID[row.id]
+        begun = max(kubelet.process.started_at, read_at - age if age else 0)
+        if (kubelet_status.moment(line) or 0) >= begun:
+            told[row.id] = _told(host, component, unit, line, row)
+    yield from told.values()
+
+
+def _told(host: Host, component: str, unit: str, line: str, row: Known) -> Detection:
+    hit = Detection(
+        f"{component} logged: {ends(component_log.text(line), repeated_errors.QUOTED)}",
+        (EvidenceRef("log", host.host, object=unit, text=ends(line, 600)),),
+        f"the log: journalctl -u {shell_name(unit, 'UNIT')}",
+        host=host.host,
+        node=host.node,
+        component=component,
+    )
+    return with_cause(hit, row)
 
 
 @node_check(

@@ -1160,3 +1160,23 @@ def test_the_page_names_each_finding_whose_own_page_leads_to_the_table():
     }
     told = {code for codes in page.FINDINGS.values() for code in codes}
     assert leading == told | set(page.OF_PODS)
+
+
+@pytest.mark.parametrize(
+    ("component", "text", "last"),
+    [
+        ("kube-apiserver", "Error: unknown flag: --cloud-provider", "1.32"),
+        ("kube-scheduler", "Error: unknown flag: --policy-config-file", "1.22"),
+        ("kube-apiserver", "Error: unknown flag: --policy-config-file", None),  # never had it
+        ("kube-apiserver", "Error: unknown flag: --storage-dir", None),
+        (
+            "kube-controller-manager",
+            'for "--feature-gates" flag: unrecognized feature gate: TTLAfterFinished',
+            "1.24",
+        ),
+    ],
+)
+def test_the_last_release_of_a_flag_or_a_gate_is_told(component, text, last):
+    found = known_message.find((component,), text)
+    assert found is not None
+    assert re.findall(r"\b\d\.\d\d\b", found.cause) == ([last] if last else [])

@@ -118,3 +118,12 @@ def test_images_that_the_kubelet_removed_push_out_nothing(message):
     removed = [f"{head}I1122 04:00:00.000001 5 {message.format(number)}" for number in range(500)]
     found = kubelet_log.chosen("\n".join([frozen, *removed]))
     assert found == [frozen, *removed[-kubelet_log.KEPT_IMAGES :]]
+
+
+def test_certificates_that_expired_push_out_nothing():
+    head = "2026-11-22T04:00:00+0000 w1 k3s[5]: "
+    folder = head + "E1122 04:00:00.000001 5 a.go:1] Error (re-)creating driver directory: mkdir /a"
+    end = "x509: certificate has expired or is not yet valid"
+    lists = [f"{head}E1122 04:00:00.000001 5 r.go:1] list {n}: {end}" for n in range(100)]
+    found = kubelet_log.chosen("\n".join([folder, *lists]))
+    assert found == [folder, *lists[-kubelet_log.KEPT_CERTIFICATES :]]

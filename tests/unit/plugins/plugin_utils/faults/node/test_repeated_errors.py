@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -380,3 +381,55 @@ def test_a_lost_lease_is_not_of_another_error(world):
     end(world, "F0419 09:31:09.119001       1 controllermanager.go:279] leaderelection lost")
     _said, (finding,) = verdict(world, "KM118", "m1")
     assert finding.severity == "warning"
+
+
+FLEXVOLUME = (
+    "plugins.go:599] Error initializing dynamic plugin prober: Error (re-)creating driver"
+    " directory: mkdir /usr/libexec/kubernetes: read-only file system"
+)
+EXPIRED = (
+    "reflector.go:153] Failed to list *v1.Node: Get https://127.0.0.1:6443/api/v1/nodes: x509:"
+    " certificate has expired or is not yet valid"
+)
+
+
+def log(world: Any, component: str, text: str, ago: float, started: float) -> None:
+    """Let a kubelet or K3s that started so long ago have logged this once."""
+    unit = {"kubelet": "kubelet.service", "k3s": "k3s.service"}[component]
+    collectors = world.documents["w1"]["collectors"]
+    collectors["kubelet"]["data"]["unit"]["name"] = unit
+    collectors["kubelet"]["data"]["process"]["started_at"] = NOW - started
+    when = datetime.fromtimestamp(NOW - ago, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S+0000")
+    line = f"{when} w1 {component}[7]: E1126 18:00:00.000001       7 {text}"
+    collectors["kubelet_log"] = {"status": "ok", "data": {"lines": [line, line]}}
+
+
+@pytest.mark.parametrize(
+    ("component", "text", "ago", "started", "said"),
+    [
+        ("kubelet", FLEXVOLUME, 7000, 7002, "present"),
+        ("k3s", FLEXVOLUME, 7000, 7002, "present"),
+        ("kubelet", FLEXVOLUME, 7000, 6000, "clear"),  # the process before
+        ("k3s", EXPIRED, 30, 7000, "present"),
+        ("k3s", EXPIRED, 2000, 7000, "clear"),  # since then it is over
+        ("k3s", EXPIRED, 30, 20, "clear"),
+        ("kubelet", EXPIRED, 30, 7000, "clear"),  # of K3s and RKE2 alone
+    ],
+)
+def test_what_is_told_rarely(world, component, text, ago, started, said):
+    give(world, "w1", component, f"{component}.service")
+    log(world, component, text, ago, started)
+    found, findings = verdict(world, "KM529", "w1")
+    assert found == said
+    for finding in findings:
+        assert (finding.severity, finding.component) == ("warning", component)
+        assert "Known cause" in finding.summary
+        assert f"journalctl -u {component}.service" in finding.remedy
+    assert len(findings) == (said == "present")
+
+
+def test_what_is_repeated_comes_before_what_is_told_rarely(world):
+    log(world, "kubelet", FLEXVOLUME, 7000, 7002)
+    give(world, "w1", "kubelet", "kubelet.service", LEASE)
+    _said, (finding,) = verdict(world, "KM529", "w1")
+    assert "401" in finding.summary
