@@ -7,7 +7,7 @@ import re
 
 from ..system import files
 from . import lines as log_lines
-from . import repeated_lines
+from . import repeated_lines, wrapped_lines
 
 WINDOW = 600  # seconds
 # After its start, a program waits for what is not up yet, and says so as an error.
@@ -21,12 +21,15 @@ _ERRORS = (
     rb"(?:[EF]\d{4} \d\d:"
     rb'|(?:(?:time|ts)=\\?"?[^"\s]{8,64}\\?"? )?(?:level|lvl)=\\?"?(?:error|fatal|panic|eror)\b'
     rb'|\{[^\n]{0,400}?\\?"(?:level|severity)\\?": ?\\?"(?i:error|fatal|panic|critical)\\?"'
-    rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERROR|ERR|FATAL|CRITICAL)\b"
+    rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERROR|ERR|FATAL|PANIC|CRITICAL)\b"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?(?:[\w./-]{1,40}: )?"
     rb"(?:[Ee]rror|[Ff]atal|panic|[Ff]ailed|[Ff]ailure|[Uu]nable|[Cc]ould not|[Cc]annot)\b"
     # Felix starts again and again, and tells of it as an information
     rb"|[\d/-]{8,10} [\d:.]{8,15} \[INFO\]\[\d+\] felix/int_dataplane\.go \d+: kube-proxy mode"
     rb" changed"
+    # what it tries again and again, and tells of as a warning or an information
+    rb"|[\d/-]{8,10} [\d:.]{8,15} \[(?:WARNING|INFO)\]\[\d+\] felix/\w+\.go \d+: Failed to"
+    rb" (?:complete ipset restore|(?:add|configure) [\w ]{0,12}tunnel device)"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?bird6?: [^\n]{0,120}?"
     rb"(?: is down|[Ee]rror|denied|refused|unreachable|No route|Unexpected|[Ii]nvalid)"
     rb"|[\d/]{10} [\d:]{8} \[(?:alert|emerg)\]"
@@ -62,7 +65,8 @@ def read(path, now):
         piece = log_lines.written(match.group())
         if piece and piece[0] >= since:
             lines += 1
-            counter.add(piece[0], piece[3], _ASKED.sub(rb"\1 # \2:", piece[3]))
+            text = _whole(data, match, piece[3])
+            counter.add(piece[0], text, _ASKED.sub(rb"\1 # \2:", text))
     return {
         "since": round(since, 3),
         "lines": data.count(b"\n"),
@@ -71,6 +75,14 @@ def read(path, now):
         "error": error,
         "entries": counter.most_frequent(),
     }
+
+
+def _whole(data, match, text):
+    """Return an error of klog with the lines in which its value goes on."""
+    text = text.rstrip()
+    if not text.endswith(wrapped_lines.BEGIN):
+        return text
+    return wrapped_lines.joined(text, wrapped_lines.file_texts(data, match))
 
 
 def complaints(path):

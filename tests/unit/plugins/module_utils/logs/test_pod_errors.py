@@ -16,6 +16,10 @@ ERRORS = (
     "E0524 12:11:36.123456       1 proxier.go:857] chain: modprobe: ERROR: could not insert",
     # felix of Calico
     "2023-05-10 10:00:00.123 [ERROR][57] felix/int_dataplane.go 1: Failed to list interfaces",
+    "2024-04-07 06:13:09.024 [PANIC][975] felix/int_dataplane.go 716: failed to attach",
+    "2026-08-27 01:41:23.882 [WARNING][665] felix/ipsets.go 8: Failed to complete ipset restore",
+    "2021-06-01 12:00:00.000 [INFO][62] felix/ipip_mgr.go 85: Failed to configure tunnel device",
+    "2021-06-01 12:00:00.000 [WARNING][62] felix/ipip_mgr.go 1: Failed to add IPIP tunnel device",
     # BIRD of Calico
     "bird: Netlink: Network is down",
     "2023-05-10 10:00:00 bird: Mesh_192_0_2_11: Socket error: No route to host",
@@ -135,3 +139,22 @@ def test_what_a_device_plugin_misses(tmp_path):
     assert [line[:8] for line in told] == ["Failed t", "No devic"]
     assert "abcdefghij" not in str(told)
     assert "\x1b" not in str(told)
+
+
+def test_an_error_of_klog_has_the_lines_in_which_its_value_goes_on(tmp_path):
+    write(
+        tmp_path / "0.log",
+        (500, "begins"),
+        (60, 'E0524 12:11:36.123456       1 proxier.go:1] "Sync failed" err=<'),
+        (60, "\t/dev/stdin:1:1-9: Error: Could not process rule"),
+        (60, "\tadd rule ip kube-proxy x"),
+        (60, " > ipFamily=IPv4"),
+    )
+    entries = pod_errors.read(str(tmp_path / "0.log"), NOW)["entries"]
+    assert [(entry["line"].partition("] ")[2], entry["count"]) for entry in entries] == [
+        (
+            '"Sync failed" err="/dev/stdin:1:1-9: Error: Could not process rule add rule ip'
+            ' kube-proxy x" ipFamily=IPv4',
+            1,
+        )
+    ]

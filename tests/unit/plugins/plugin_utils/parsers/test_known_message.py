@@ -445,6 +445,18 @@ HARMLESS = [
         ' upgraded.\\n"',
     ),
     (
+        "connection-tracking-not-loaded",
+        "k3s",
+        'time="2024-03-01T10:00:00Z" level=error msg="Failed to set sysctl: open'
+        ' /proc/sys/net/netfilter/nf_conntrack_max: no such file or directory"',
+    ),
+    (
+        "flannel-interface-missing",
+        "network",
+        "E0101 10:00:00.000000 1 main.go:227] Failed to find any valid interface to use: failed to"
+        " get default interface: unable to find default route",
+    ),
+    (
         "sysctl-of-pod-unknown",
         "k3s",
         'time="2024-03-01T10:00:00Z" level=error msg="Failed to set sysctl: open'
