@@ -50,6 +50,12 @@ CLASSES = (
     ("disk", rb"^BTRFS (?:error|critical) |[Rr]emounting filesystem read-only"),
     ("disk", rb"^nvme nvme\d+: (?:I/O .{0,40}timeout|controller is down)|rejecting I/O to offline"),
     ("disk", rb"detected conn error \(\d+\)|^device-mapper: multipath: .{0,40}Failing path"),
+    # What lies between the machine and a disk: a controller, a cable, a card, a bridge of USB.
+    ("disk", rb"^ata\d+(?:\.\d+)?: failed command: (?:READ|WRITE|FLUSH)"),
+    ("disk", rb"^megaraid_sas .{1,40}waiting for \d+ commands to complete|_cm\d+: fault_state\("),
+    ("disk", rb"^sd .{1,60} (?:timing out command, waited|uas_eh_abort_handler )"),
+    ("disk", rb"^mmcblk\d+: .{0,40}error -\d+|^mmc\d+: Timeout waiting for hardware interrupt"),
+    ("disk", rb"^md/raid.{1,40}: (?:Disk failure on|not enough operational|Cannot continue)"),
     # A volume that is not mounted: a copy of one that is, or made for a newer kernel.
     (
         "disk",
@@ -65,7 +71,7 @@ CLASSES = (
         rb"|no free (?:data|metadata) space)",
     ),
     ("hang", rb"^INFO: task .{1,40} blocked for more than|soft lockup - CPU#|hard LOCKUP"),
-    ("hang", rb"^rcu: INFO: rcu_\w+ .{0,20}detected (?:expedited )?stall"),
+    ("hang", rb"^(?:rcu: )?INFO: rcu_\w+ .{0,20}detected (?:expedited )?stall"),
     ("interface", rb"^unregister_netdevice: waiting for "),
     ("neighbours", rb"neigh(?:bou?r)?: .{1,40}neighbou?r table overflow|^Neighbour table overflow"),
     ("connections", rb"nf_conntrack: table full, dropping packet"),
@@ -74,7 +80,9 @@ CLASSES = (
         "card",
         rb"^NETDEV WATCHDOG: |Detected (?:Tx|Hardware) Unit Hang|transmit queue \d+ timed out",
     ),
+    ("card", rb"^ena .{1,60}Keep alive watchdog timeout"),
     ("hardware", rb"\[Hardware Error\]: (?!Machine check events logged)|^EDAC .{1,30}: \d+ [CU]E "),
+    ("hardware", rb"^(?:\S{1,30} hwmon\d+: )?Under-?voltage detected!"),
     ("gpu", rb"^NVRM: (?:Xid |API mismatch|GPU .{1,60}has fallen off|.{0,60}[Ff]ailed to init)"),
     ("gpu", rb"^NVRM: .{0,60}RmInitAdapter failed|^NVRM: The NVIDIA .{1,300}(?:GSP\)|Legacy)"),
     ("gpu", rb"^amdgpu .{1,60}(?:timeout|GPU reset)"),
@@ -109,6 +117,7 @@ CLASSES = (
     ),
     ("memory", rb"page allocation failure: order:|^SLUB: Unable to allocate memory"),
     ("memory", rb"^TCP: (?:out of memory|too many orphaned sockets)"),
+    ("memory", rb"^XFS: .{1,60} possible memory allocation deadlock"),
     ("crash", rb"^" + PROGRAMS + rb"\[\d+\]: segfault at |^traps: " + PROGRAMS + rb"\[\d+\]"),
     ("rules", rb"^(?:traps: )?(?:" + _OF_RULES + rb")\[\d+\](?:: segfault at | .{0,20}trap )"),
     (

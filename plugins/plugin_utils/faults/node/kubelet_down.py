@@ -93,6 +93,7 @@ KUBELET = "kubelet"
 SERVER = "rke2-server.service"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
+CGROUPS = "/sys/fs/cgroup/"
 # Programs of several components, by what the names of their units contain.
 _WHOLE = ("kubelite", "k0s")
 SHOWN = 5
@@ -215,14 +216,19 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
 
 
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a kubelet wrote before it ended, what tells most first."""
+    """Yield what a kubelet or systemd wrote before it ended, what tells most first."""
+    yield from (refusal.line for refusal in status.refused)
+    lines = contract.answer(document, KubeletEnd).lines
+    if status.death is not None and status.death.cause == exit_cause.CGROUP:
+        # The kubelet logs what the kernel refused, and ends with what followed from that.
+        yield from (line for line in reversed(lines) if CGROUPS in line)
     if status.death is not None:
         yield status.death.line
     if status.child is not None:
         yield status.child.line
     yield status.last
     if status.death is None or status.death.cause == exit_cause.UNKNOWN:
-        yield from reversed(contract.answer(document, KubeletEnd).lines)
+        yield from reversed(lines)
 
 
 def _server_beside(document: Mapping[str, Any], status: KubeletStatus) -> tuple[str, str]:

@@ -17,7 +17,8 @@ from ...evidence.answers.node.boot import Boot, Mount
 from ...evidence.document import one_line, shell_name
 
 _REFUSED = re.compile(
-    r"(?:\bexec |\bfork/exec )\"?(?P<path>/[^\s\"':]{1,300})\"?: (?P<errno>operation not permitted"
+    r"(?:\bexec |\bfork/exec |\bEXEC spawning )\"?(?P<path>/[^\s\"':]{1,300})\"?:"
+    r" (?P<errno>operation not permitted"
     r"|permission denied)",
     re.IGNORECASE,
 )

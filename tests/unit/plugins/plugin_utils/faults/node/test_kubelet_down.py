@@ -205,6 +205,53 @@ def test_a_program_that_systemd_may_not_execute_is_explained_by_selinux(world, l
     assert (found.code, found.because) == ("KM502", because)
 
 
+SPAWNS = "kubelet.service: Failed at step EXEC spawning /opt/bin/kubelet: {}"
+
+
+@pytest.mark.parametrize(
+    ("errno", "mounts", "words", "command"),
+    [
+        ("Permission denied", [("/opt", "rw,noexec")], "/opt is mounted with noexec", "remount"),
+        ("Permission denied", [("/opt", "rw")], "may not execute /opt/bin/kubelet", "ls -lZ"),
+        ("Operation not permitted", [], "does not let it execute /opt/bin/kubelet", "fapolicyd"),
+        ("Exec format error", [], "of another architecture", "uname -m"),
+        ("No such file or directory", [], "does not find /opt/bin/kubelet", "findmnt -T"),
+    ],
+)
+def test_why_systemd_cannot_execute_a_kubelet(world, errno, mounts, words, command):
+    world.data("w1", "boot")["mounts"] = [
+        {"point": point, "source": "/dev/a", "type": "xfs", "options": options}
+        for point, options in mounts
+    ]
+    lines = [*AGAIN, entry(SPAWNS.format(errno), "systemd", 40), *ended(203, "EXEC")]
+    _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 203}, lines)
+    assert found.code == "KM502"
+    assert words in found.summary
+    assert command in found.remedy
+
+
+def test_a_file_of_its_environment_that_is_missing_is_a_known_cause(world):
+    line = systemd("kubelet.service: Failed to load environment files: No such file or directory")
+    lines = [*AGAIN, line, systemd("kubelet.service: Failed with result 'resources'.")]
+    unit = {**LOOPS, "result": "resources", "exec_main_status": 0}
+    _verdicts, (found,) = judged(world, unit, lines)
+    assert found.code == "KM502"
+    assert "Known cause" in found.summary
+    assert "nodeadm" in found.remedy
+
+
+def test_a_line_that_names_a_cgroup_tells_more_than_the_end(world):
+    missing = "openat2 /sys/fs/cgroup/kubepods.slice/cpu.weight: no such file or directory"
+    lines = dead(failed("root container [kubepods] doesn't exist"), 1)
+    before = entry(f'E1120 18:31:28.000000 {PID} a.go:1] "cgroup manager.Set failed: {missing}"')
+    _verdicts, (found,) = judged(
+        world, {**LOOPS, "exec_main_status": 1}, [*lines[:-3], before, *lines[-3:]]
+    )
+    assert found.code == "KM502"
+    assert "multipathd" in found.summary
+    assert "RestrictRealtime" in found.remedy
+
+
 @pytest.mark.parametrize(
     ("said_last", "is_crash"), [("signal: segmentation fault", True), ("exit status 1", False)]
 )
