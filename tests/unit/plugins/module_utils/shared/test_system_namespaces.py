@@ -31,6 +31,12 @@ def test_a_namespace(namespace, is_one):
         ("gpu-operator", "gpu-operator-abcde", True),
         ("gpu-operator", "nvidia-device-plugin-daemonset-abcde", False),
         ("kube-system", "coredns-abcde", False),
+        ("kubevirt", "virt-handler-abcde", True),
+        ("kube-amd-gpu", "default-node-labeller-abcde", True),
+        # agents of nodes, which charts put anywhere
+        ("monitoring", "prometheus-node-exporter-abcde", True),
+        ("a", "virt-handler-abcde", True),
+        ("a", "virt-launcher-web-abcde", False),
         ("default", "metallb-system", False),
     ],
 )
