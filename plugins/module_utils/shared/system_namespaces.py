@@ -63,7 +63,24 @@ OF_NODES = (
     "virt-handler",
 )
 MIG_MANAGER = "mig-manager"
-DEVICE_PLUGINS = ("device-plugin", "device-dp", "deviceplugin", "shared-dp")
+DEVICE_PLUGINS = (
+    "device-plugin",
+    "device-dp",
+    "deviceplugin",
+    "shared-dp",
+    # of Intel, KubeVirt's of NVIDIA, and SR-IOV
+    "dlb-plugin",
+    "dsa-plugin",
+    "fpga-plugin",
+    "gpu-dp",
+    "gpu-plugin",
+    "iaa-plugin",
+    "npu-plugin",
+    "qat-plugin",
+    "sgx-plugin",
+    "sriovdp",
+    "smarter-device-manager",
+)
 
 
 def is_one(namespace):

@@ -48,6 +48,8 @@ def test_an_add_on(namespace, pod, is_add_on):
     ("pod", "is_plugin", "is_of_devices"),
     [
         ("nvidia-device-plugin-bcdfg", True, True),
+        ("intel-qat-plugin-bcdfg", True, True),
+        ("nvidia-kubevirt-gpu-dp-daemonset-bcdfg", True, True),
         ("nvidia-mig-manager-bcdfg", False, True),
         ("calico-node-bcdfg", False, False),
     ],

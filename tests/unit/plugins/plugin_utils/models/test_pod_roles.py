@@ -32,6 +32,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.pod_er
             "device-plugin",
         ),
         ("virt-handler-x2x4z", "virt-launcher", "virt-launcher", "virt-handler"),
+        ("intel-qat-plugin-x2x4z", "intel-qat-plugin", "intel-qat-plugin", "device-plugin"),
         ("kube-vip-w1", "kube-vip", "kube-vip", "kube-vip"),
     ],
 )
