@@ -42,7 +42,10 @@ _CSI = re.compile(
     r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|provisioner)|trident|linstor|piraeus|drbd"
 )
 _DRIVER = re.compile(r"\bcsi\b|csi-\w*plugin|longhorn-manager|linstor-satellite")
-_DEVICES = re.compile(r"device-?plugin|nvidia|gpu|dcgm|habana|rdma")
+_DEVICES = re.compile(
+    r"device-?plugin|nvidia|gpu|dcgm|habana|rdma|mofed|ascend|hami|sriovdp"
+    r"|(?:dlb|dsa|fpga|iaa|npu|qat|sgx)-plugin|smarter-device|\bdra\b"
+)
 _PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES))
 
 

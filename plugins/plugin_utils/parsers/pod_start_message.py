@@ -45,6 +45,7 @@ RATE, UNAUTHORIZED, NOT_FOUND, DNS, CERTIFICATE, PLAIN_HTTP, REFUSED, TIMEOUT, P
 )
 KNOWN = "known_message"
 PLATFORM, PROXY, SERVER_ERROR = "pull_platform", "pull_proxy", "pull_server_error"
+CLIENT_CERTIFICATE, HANDSHAKE = "pull_client_certificate", "pull_handshake"
 PROGRAM, STORE, CLOUD_ADDRESS = "runtime_program_missing", "store_incomplete", "no_cloud_address"
 OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
     "object_missing",
@@ -81,7 +82,9 @@ OF_ONE = frozenset(
         CREATE,
         RUNTIME_CLASS,
         CERTIFICATE,
+        CLIENT_CERTIFICATE,
         DNS,
+        HANDSHAKE,
         PLAIN_HTTP,
         PROXY,
         PULL,
@@ -391,10 +394,55 @@ _PULL = _table(
     (
         CERTIFICATE,
         NODE,
-        r"x509:|certificate (?:signed by unknown|has expired|is not)|tls: failed to verify|"
-        r"remote error: tls:",
-        "the registry's certificate is refused",
-        "give the runtime of that node the registry's authority, and see the node's clock",
+        # crypto/x509/verify.go
+        r"certificate has expired or is not yet valid",
+        "the registry's certificate has expired, or is not valid yet by the clock of that node",
+        "compare the clock of that node (timedatectl) with the times of the certificate (openssl"
+        " s_client -connect REGISTRY:443 </dev/null | openssl x509 -noout -dates): set the one"
+        " right, or renew the other at the registry",
+    ),
+    (
+        CERTIFICATE,
+        NODE,
+        r"x509: (?:certificate is (?:valid for|not valid for)|cannot validate certificate for|"
+        r"certificate relies on legacy Common Name)",
+        "the registry's certificate does not have the name or address by which the runtime asks",
+        "name the registry in images and in the runtime's configuration as its certificate does"
+        " (openssl x509 -noout -ext subjectAltName), or issue one that has this name as a"
+        " subjectAltName",
+    ),
+    (
+        CERTIFICATE,
+        NODE,
+        r"x509:|certificate (?:signed by unknown|has expired|is not)|tls: failed to verify",
+        "the registry's certificate is refused: that node does not trust the authority that signed"
+        " it, which is one of the registry's own, or of a proxy that opens TLS",
+        "give the runtime of that node this authority: ca of containerd's certs.d/REGISTRY/hosts"
+        ".toml (folders with a port in their name where the image has one), /etc/docker/certs.d, or"
+        " the node's own ones (update-ca-certificates, update-ca-trust), which a runtime reads at"
+        " its start: restart it",
+    ),
+    (
+        CLIENT_CERTIFICATE,
+        NODE,
+        # crypto/tls/alert.go: what the other side says
+        r"remote error: tls: (?:certificate required|bad certificate|unknown certificate(?:"
+        r" authority)?|certificate unknown|expired certificate|revoked certificate)",
+        "the registry wants a certificate of its clients, and refuses what the runtime of that node"
+        " has, or it has none",
+        "give the runtime the client's certificate and key for that registry: client = [[CERT,"
+        " KEY]] below the host in containerd's certs.d/REGISTRY/hosts.toml, client.cert and"
+        " client.key in /etc/docker/certs.d/REGISTRY or /etc/containers/certs.d/REGISTRY; see that"
+        " they have not expired",
+    ),
+    (
+        HANDSHAKE,
+        NODE,
+        r"remote error: tls: ",
+        "the registry, or what answers at its address, ends the TLS handshake",
+        "see which name, TLS version and ciphers it takes (openssl s_client -connect REGISTRY:443"
+        " -servername REGISTRY from that node), and whether a proxy or firewall answers in its"
+        " place",
     ),
     (
         PLAIN_HTTP,

@@ -21,7 +21,13 @@ from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
 from ...parsers.known_message import EVENT, RUNTIMES
-from ...parsers.pod_start_message import CERTIFICATE, PLAIN_HTTP, WORKLOAD, Trouble
+from ...parsers.pod_start_message import (
+    CERTIFICATE,
+    CLIENT_CERTIFICATE,
+    PLAIN_HTTP,
+    WORKLOAD,
+    Trouble,
+)
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
 from ..node import wording
@@ -40,7 +46,7 @@ _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE = "", "of the node"
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 # How a runtime asks a registry: nothing in the workload corrects that.
-OF_RUNTIME = frozenset((CERTIFICATE, PLAIN_HTTP))
+OF_RUNTIME = frozenset((CERTIFICATE, CLIENT_CERTIFICATE, PLAIN_HTTP))
 SHOWN = 5
 
 

@@ -31,6 +31,12 @@ def test_a_namespace(namespace, is_one):
         ("gpu-operator", "gpu-operator-abcde", True),
         ("gpu-operator", "nvidia-device-plugin-daemonset-abcde", False),
         ("kube-system", "coredns-abcde", False),
+        ("kubevirt", "virt-handler-abcde", True),
+        ("kube-amd-gpu", "default-node-labeller-abcde", True),
+        # agents of nodes, which charts put anywhere
+        ("monitoring", "prometheus-node-exporter-abcde", True),
+        ("a", "virt-handler-abcde", True),
+        ("a", "virt-launcher-web-abcde", False),
         ("default", "metallb-system", False),
     ],
 )
@@ -42,6 +48,8 @@ def test_an_add_on(namespace, pod, is_add_on):
     ("pod", "is_plugin", "is_of_devices"),
     [
         ("nvidia-device-plugin-bcdfg", True, True),
+        ("intel-qat-plugin-bcdfg", True, True),
+        ("nvidia-kubevirt-gpu-dp-daemonset-bcdfg", True, True),
         ("nvidia-mig-manager-bcdfg", False, True),
         ("calico-node-bcdfg", False, False),
     ],

@@ -19,6 +19,20 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.pod_er
         ("ebs-csi-node-x2x4z", "ebs-plugin", "ebs-plugin", "csi"),
         ("nvidia-device-plugin-daemonset-x2x4z", "ctr", "ctr", "device-plugin"),
         ("aws-cloud-controller-manager-x2x4z", "aws", "cloud-controller-manager", "cloud"),
+        (
+            "mofed-ubuntu24.04-84cb6b9485-ds-x2x4z",
+            "mofed-container",
+            "mofed-container",
+            "device-plugin",
+        ),
+        (
+            "hami-scheduler-6d4b75cb6d-x2x4z",
+            "vgpu-scheduler-extender",
+            "vgpu-scheduler-extender",
+            "device-plugin",
+        ),
+        ("virt-handler-x2x4z", "virt-launcher", "virt-launcher", "virt-handler"),
+        ("intel-qat-plugin-x2x4z", "intel-qat-plugin", "intel-qat-plugin", "device-plugin"),
         ("kube-vip-w1", "kube-vip", "kube-vip", "kube-vip"),
     ],
 )

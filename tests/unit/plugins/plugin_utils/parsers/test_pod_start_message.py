@@ -274,6 +274,20 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         ),
         (
             "Failed",
+            PULLING + 'failed to do request: Head "https://reg.example/v2/app/manifests/1": remote'
+            " error: tls: certificate required",
+            message.CLIENT_CERTIFICATE,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + 'failed to do request: Head "https://reg.example/v2/app/manifests/1": remote'
+            " error: tls: handshake failure",
+            message.HANDSHAKE,
+            message.NODE,
+        ),
+        (
+            "Failed",
             PULLING + "x509: certificate signed by unknown authority",
             message.CERTIFICATE,
             message.NODE,
@@ -488,3 +502,17 @@ def test_each_known_message_of_workloads_is_in_the_table():
     ids = {row.id for rows in known_message.files().values() for row in rows}
     assert ids > known_message.OF_WORKLOADS
     assert message.OF_ATTACHMENT.rpartition(" ")[2] in ids
+
+
+def test_why_a_certificate_of_a_registry_is_refused():
+    reasons = (
+        "certificate has expired or is not yet valid: current time 2026-01-01T00:00:00Z is after",
+        "certificate is valid for a.example, not reg.example",
+        "cannot validate certificate for 192.0.2.5 because it doesn't contain any IP SANs",
+        "certificate signed by unknown authority",
+    )
+    troubles = [message.pull(f"{PULLING}tls: failed to verify: x509: {text}") for text in reasons]
+    assert {cause.kind for cause in troubles} == {message.CERTIFICATE}
+    expired, other_name, no_name, unknown = (cause.what for cause in troubles)
+    assert other_name == no_name
+    assert len({expired, other_name, unknown}) == 3
