@@ -29,16 +29,6 @@ options:
         the host's name percent-encoded.
     type: path
     required: true
-  collectors:
-    description:
-      - Names of collectors to run. Those that they need run too. By default all of the tier.
-    type: list
-    elements: str
-  deep:
-    description:
-      - Also run the collectors that are expensive on a busy node.
-    type: bool
-    default: false
   groups:
     description:
       - What the inventory calls each host, V(control_plane) or V(node); a list for each host.
@@ -59,6 +49,7 @@ options:
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info
+  - kubemend.remediation.collectors
 attributes:
   action:
     support: full

@@ -34,16 +34,6 @@ options:
         host's name percent-encoded.
         Without it nothing is written.
     type: path
-  collectors:
-    description:
-      - Names of collectors to run. Those that they need run too. By default all of the tier.
-    type: list
-    elements: str
-  deep:
-    description:
-      - Also run the collectors that are expensive on a busy node.
-    type: bool
-    default: false
   timeout:
     description:
       - Seconds that the node may take altogether.
@@ -76,6 +66,7 @@ extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.action_group
   - kubemend.remediation.attributes.info
+  - kubemend.remediation.collectors
 attributes:
   action:
     support: full
