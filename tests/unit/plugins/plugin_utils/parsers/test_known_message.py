@@ -445,7 +445,7 @@ HARMLESS = [
         ' upgraded.\\n"',
     ),
     (
-        "connection-tracking-not-loaded",
+        "conntrack-module-missing",
         "k3s",
         'time="2024-03-01T10:00:00Z" level=error msg="Failed to set sysctl: open'
         ' /proc/sys/net/netfilter/nf_conntrack_max: no such file or directory"',
