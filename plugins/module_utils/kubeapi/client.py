@@ -24,6 +24,9 @@ MAX_TRIES = 5
 JSON = "application/json"
 METADATA = "as=PartialObjectMetadata%s;g=meta.k8s.io;v=%s"
 ONE = ", ".join([JSON + ";" + METADATA % ("", version) for version in ("v1", "v1beta1")] + [JSON])
+# An API server answers with a Status, a load balancer or another proxy with a page.
+OF_BALANCERS = (502, 503, 504)
+TAG = re.compile(r"<[A-Za-z/!][^<>]{0,300}>")
 MERGE = "application/merge-patch+json"
 # At the head of a list, before its objects.
 CONTINUE = re.compile(rb'[^\[\]]{0,2000}?"continue":\s*"([^"\\]{1,4000})"')
@@ -366,6 +369,8 @@ class Client:
         message = body[:2000].decode("utf-8", "replace")
         if spoken:
             message = value.get("message") or value.get("reason")
+        elif code in OF_BALANCERS and TAG.search(message):
+            message = "of a proxy before the API server: " + TAG.sub(" ", message).strip()
         message = one_line(message)
         if code == 500 and not spoken:  # the proxy itself: it reached no API server
             raise ApiError("error", message or "no API server answered")
