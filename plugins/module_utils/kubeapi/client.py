@@ -102,6 +102,14 @@ def _unmanaged(page):
     return b"".join([*kept, page[at:]])
 
 
+def _words(code, body):
+    """Return what an answer says that is no Status; of a page its words."""
+    text = body[:2000].decode("utf-8", "replace")
+    if code in OF_BALANCERS and TAG.search(text):
+        return "of a proxy before the API server: " + TAG.sub(" ", text).strip()
+    return text
+
+
 def _objects(page, path, accept):
     """Return the objects of a page of a list, or raise ApiError."""
     if page.get("kind") == "Table" and accept == TABLE:
@@ -366,11 +374,7 @@ class Client:
                 raise ApiError("error", f"{request}: the answer is no JSON object", code)
             return value
         spoken = isinstance(value, dict) and value.get("kind") == "Status"
-        message = body[:2000].decode("utf-8", "replace")
-        if spoken:
-            message = value.get("message") or value.get("reason")
-        elif code in OF_BALANCERS and TAG.search(message):
-            message = "of a proxy before the API server: " + TAG.sub(" ", message).strip()
+        message = (value.get("message") or value.get("reason")) if spoken else _words(code, body)
         message = one_line(message)
         if code == 500 and not spoken:  # the proxy itself: it reached no API server
             raise ApiError("error", message or "no API server answered")
