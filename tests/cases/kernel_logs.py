@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kernel_log
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs.memory_kills import (
+    MemoryKills,
+)
 
 from .cluster import BuildError, Evidence
 
@@ -25,9 +28,12 @@ def kernel_says(
     for number in range(times):
         stamp = int((evidence.now - ago - 10 * (times - 1 - number) - booted) * 1e6)
         records += [b"4,%d,%d,-;%s\n" % (len(records), stamp, text) for text in texts]
-    rows, _oldest, is_cut = kernel_log.read(iter(records), booted, evidence.now - kernel_log.WINDOW)
+    kills = MemoryKills()
+    rows, _oldest, is_cut = kernel_log.read(
+        iter(records), booted, evidence.now - kernel_log.WINDOW, kills
+    )
     if not texts:
         raise BuildError("the kernel says nothing")
     evidence.data(host, "kernel_log").update(
-        rows=rows, since=evidence.now - kernel_log.WINDOW, cut=is_cut
+        rows=rows, since=evidence.now - kernel_log.WINDOW, cut=is_cut, kills=kills.rows
     )

@@ -24,6 +24,9 @@ MAX_TRIES = 5
 JSON = "application/json"
 METADATA = "as=PartialObjectMetadata%s;g=meta.k8s.io;v=%s"
 ONE = ", ".join([JSON + ";" + METADATA % ("", version) for version in ("v1", "v1beta1")] + [JSON])
+# An API server answers with a Status, a load balancer or another proxy with a page.
+OF_BALANCERS = (502, 503, 504)
+TAG = re.compile(r"<[A-Za-z/!][^<>]{0,300}>")
 MERGE = "application/merge-patch+json"
 # At the head of a list, before its objects.
 CONTINUE = re.compile(rb'[^\[\]]{0,2000}?"continue":\s*"([^"\\]{1,4000})"')
@@ -97,6 +100,14 @@ def _unmanaged(page):
             at = end + 1
         begin = following
     return b"".join([*kept, page[at:]])
+
+
+def _words(code, body):
+    """Return what an answer says that is no Status; of a page its words."""
+    text = body[:2000].decode("utf-8", "replace")
+    if code in OF_BALANCERS and TAG.search(text):
+        return "of a proxy before the API server: " + TAG.sub(" ", text).strip()
+    return text
 
 
 def _objects(page, path, accept):
@@ -363,9 +374,7 @@ class Client:
                 raise ApiError("error", f"{request}: the answer is no JSON object", code)
             return value
         spoken = isinstance(value, dict) and value.get("kind") == "Status"
-        message = body[:2000].decode("utf-8", "replace")
-        if spoken:
-            message = value.get("message") or value.get("reason")
+        message = (value.get("message") or value.get("reason")) if spoken else _words(code, body)
         message = one_line(message)
         if code == 500 and not spoken:  # the proxy itself: it reached no API server
             raise ApiError("error", message or "no API server answered")

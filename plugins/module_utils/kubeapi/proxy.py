@@ -22,7 +22,13 @@ import urllib.parse
 from .client import JSON, ApiError, Client, Deadline, one_line
 
 PROBE_SECONDS = 5
+MAX_LOG = 65536
 FOLDER = "kubemend-api-"
+# Former releases of kubectl (1.18) answer 502 without a word where they reached no API server or
+# did not accept its certificate, and write the reason into their log (net/http/httputil); newer
+# ones answer 500 with the reason.
+BAD_GATEWAY, PROXY_FAILED = 502, 500
+PROXY_ERROR = b"http: proxy error: "
 
 
 @contextlib.contextmanager
@@ -154,6 +160,23 @@ class ApiProxy(Client):
             self._wait(Deadline(PROBE_SECONDS if seconds is None else seconds, self.deadline))
         return super().get(path, query, accept, seconds, unmanaged)
 
+    def _exchange(self, *arguments):
+        """Return what Client._exchange returns, with the reason where kubectl only logs it."""
+        code, headers, body = super()._exchange(*arguments)
+        if code == BAD_GATEWAY and not body.strip():
+            reason = self._proxy_error()
+            if reason:
+                return PROXY_FAILED, headers, reason
+        return code, headers, body
+
+    def _proxy_error(self):
+        """Return the newest reason in kubectl's log why it reached no API server, or ""."""
+        with contextlib.suppress(OSError), open(self.log, "rb") as log:
+            log.seek(max(0, os.path.getsize(self.log) - MAX_LOG))
+            _before, mark, reason = log.read(MAX_LOG).rpartition(PROXY_ERROR)
+            return reason.partition(b"\n")[0] if mark else b""
+        return b""
+
     def _wait(self, deadline):
         while not self.up:
             if self.process.poll() is not None:
@@ -176,7 +199,7 @@ class ApiProxy(Client):
         with contextlib.suppress(OSError), open(self.log, "rb") as log:
             lines = [
                 line
-                for line in log.read(65536).decode("utf-8", "replace").splitlines()
+                for line in log.read(MAX_LOG).decode("utf-8", "replace").splitlines()
                 if line.strip()
             ]
             return one_line(lines[-1] if lines else "")

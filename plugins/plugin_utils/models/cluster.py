@@ -35,6 +35,7 @@ from . import (
     control_plane,
     etcd_damage,
     machine,
+    memory_kills,
     next_release,
     node_identity,
     pod_errors,
@@ -55,6 +56,7 @@ from .host_network import HostNetwork
 from .kubelet import config as kubelet_config
 from .kubelet import status
 from .machine import Machine
+from .memory_kills import KernelKills
 from .moments import moment
 from .next_release import NextRelease
 from .node_identity import Identity
@@ -129,6 +131,7 @@ class Host:
     next_release: NextRelease = field(default_factory=NextRelease)
     # what its kernel said of remote storage
     storage_lines: tuple[KernelLine, ...] = ()
+    memory_kills: KernelKills | None = None  # None: the kernel's log was not read
     # what components log that are system:anonymous for the API server, by component
     anonymous: Mapping[str, str] = field(default_factory=dict)
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
@@ -307,6 +310,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         pod_errors=pod_errors.extract(document),
         next_release=next_release.extract(document),
         storage_lines=storage_clients.lines(document),
+        memory_kills=memory_kills.extract(document),
         anonymous=anonymous_client.extract(document),
         unit_components=anonymous_client.running(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),

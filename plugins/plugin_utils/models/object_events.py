@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..evidence.answers.cluster.object_events import ObjectEvent, ObjectEvents
 from ..evidence.document import ends, one_line
-from . import ages
+from . import ages, memory_kills
 from .cluster import Cluster
 from .moments import timestamp
 
@@ -262,10 +262,21 @@ _OF_OBJECTS: Mapping[str, Meaning] = {
 
 @dataclass(frozen=True)
 class Report:
-    """Events that report a failure."""
+    """Events that report a failure.
+
+    when: how often and when it was, where the events themselves do not tell that
+    """
 
     event: ObjectEvent
     meaning: Meaning
+    when: str = ""
+
+    @property
+    def count(self) -> int:
+        """Return how many of them are not the same again."""
+        if self.when:
+            return self.event.texts
+        return self.event.count
 
     @property
     def message(self) -> str:
@@ -285,7 +296,17 @@ def of_nodes(cluster: Cluster) -> tuple[Report, ...]:
     """Return what events of the last hour report of Nodes."""
     rows = (row for row in cluster.typed(ObjectEvents).items if row.kind == NODE)
     reports = (_report(row, _of_node(row)) for row in rows if _is_since(cluster, row, HOUR))
-    return tuple(report for report in reports if report is not None)
+    compared = (_compared(cluster, report) for report in reports if report is not None)
+    return tuple(report for report in compared if report is not None)
+
+
+def _compared(cluster: Cluster, report: Report) -> Report | None:
+    """Return a report with what the kernel's log says of it, None where it is over by that."""
+    if report.event.reason not in memory_kills.REASONS:
+        return report
+    host = cluster.node_hosts.get(report.event.name)
+    confirmation = memory_kills.compare(report.event, None if host is None else host.memory_kills)
+    return None if confirmation.is_over else replace(report, when=confirmation.when)
 
 
 def of_objects(cluster: Cluster) -> tuple[Report, ...]:

@@ -77,16 +77,37 @@ def _resident() -> int:
         return 0
 
 
-def _children() -> set[int]:
+def _children(pid: int | str = "self") -> set[int]:
     children: set[int] = set()
     with suppress(OSError, ValueError):
-        for path in Path("/proc/self/task").glob("*/children"):
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
             children |= {int(pid) for pid in path.read_text("ascii").split()}
     return children
 
 
+def _family(pids: set[int]) -> set[int]:
+    """Return processes with their descendants: the shell of a local host is not its program.
+
+    Below a client of ssh may be the master of a connection, which other tasks use too.
+    """
+    family: set[int] = set()
+    waiting = set(pids)
+    while waiting:
+        family |= waiting
+        below = (_children(pid) for pid in waiting if _name(pid) != "ssh")
+        waiting = set().union(*below) - family
+    return family
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
 def _end(children: set[int]) -> None:
-    for pid in children:
+    for pid in _family(children):
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
         with suppress(OSError):

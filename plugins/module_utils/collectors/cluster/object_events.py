@@ -68,12 +68,13 @@ USUAL = frozenset(
 def collect(api, ended):
     """Return ({items}, whether the lists were cut).
 
-    A row is {kind, reason, type, component, namespace, name, message, objects, count, first, last}
-    of events with the same text but for names and numbers; of a Node, of that Node and reporter
-    alone.
+    A row is {kind, reason, type, component, namespace, name, message, objects, texts, count, first,
+    last} of events with the same text but for names and numbers; of a Node, of that Node and
+    reporter alone.
 
-    namespace, name: of the newest one's object; objects: how many objects there are. `ended(error)`
-    returns whether an error may cut the answer short instead of costing all of it.
+    namespace, name: of the newest one's object; objects, texts: how many objects and different
+    messages there are. `ended(error)` returns whether an error may cut the answer short instead of
+    costing all of it.
     """
     rows, is_cut = {}, False
     for selector in SELECTORS:
@@ -85,7 +86,7 @@ def collect(api, ended):
             is_cut = True
     items = sorted(rows.values(), key=lambda row: (row["last"] or "", row["count"]), reverse=True)
     for row in items:
-        row["objects"] = len(row["objects"])
+        row["objects"], row["texts"] = len(row["objects"]), len(row["texts"])
     return {"items": items[:MAX_SENT]}, is_cut or len(items) > MAX_SENT
 
 
@@ -121,6 +122,8 @@ def _take(rows, item):
     row["count"] += event["count"]
     if len(row["objects"]) < MAX_OBJECTS:
         row["objects"].add((namespace, name))
+    if len(row["texts"]) < MAX_OBJECTS:
+        row["texts"].add(hash(text))
     row["first"] = min(filter(None, (row["first"], event["first"])), default=None)
     if _text(event["last"], 40) >= _text(row["last"], 40):
         component = _text(event["component"], 80)
@@ -135,6 +138,7 @@ def _new(kind, reason, event_type):
         "reason": one_line(reason, 80),
         "type": _text(event_type, 20),
         "objects": set(),
+        "texts": set(),
         "count": 0,
         "first": None,
         "last": None,

@@ -14,6 +14,7 @@ import time
 
 from ...logs import lines as log_lines
 from ...logs import repeated_lines
+from ...logs.memory_kills import MemoryKills
 from ...system import files
 from ..base import Absent, Denied, Failed
 
@@ -140,20 +141,22 @@ _VARIES = re.compile(rb"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
 
 
 def collect(context):
-    """Return {since, cut, rows} of what the kernel said in the last hour.
+    """Return {since, cut, rows, kills} of what the kernel said in the last hour.
 
     A row is {kind, count, first, last, line}: kind one of CLASSES, line the newest one; times are
     seconds since the epoch. since: from when on the log was read; cut: whether it was not all read.
+    kills: {pid, program, at, scope} of what it killed for want of memory, since the log begins.
     """
     context.source = KMSG
     if any(map(os.path.exists, CONTAINER)):
         raise Absent("a container has no kernel log of its own")
-    now, uptime = time.time(), _uptime()
-    rows, oldest, is_cut = read(_records(KMSG), now - uptime, now - WINDOW)
+    now, uptime, kills = time.time(), _uptime(), MemoryKills()
+    rows, oldest, is_cut = read(_records(KMSG), now - uptime, now - WINDOW, kills)
     return {
         "since": round(max(now - WINDOW, oldest or now - uptime), 3),
         "cut": is_cut or len(rows) > MAX_ROWS,
         "rows": rows[:MAX_ROWS],
+        "kills": kills.rows,
     }
 
 
@@ -195,10 +198,11 @@ def _refuse(error):
     raise Failed(text)
 
 
-def read(records, booted, since):
+def read(records, booted, since, kills=None):
     """Return (rows, when the oldest record was written, whether there are more records).
 
     booted: when the machine started, in seconds since the epoch
+    kills: takes what the kernel killed for want of memory
     """
     rows, oldest, count = {}, None, 0
     for raw in records:
@@ -208,6 +212,8 @@ def read(records, booted, since):
             continue
         if oldest is None:
             oldest = moment
+        if kills is not None:
+            kills.take(moment, text)
         if moment >= since and _ANY.search(text):
             _add(rows, moment, text, moment - booted < BOOTING)
     newest = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))

@@ -25,6 +25,7 @@ MEMORY = frozenset(("memory", "pressure"))
     "Events of a Node report a failure",
     severity="warning",
     applies="Nodes that the API lists",
+    needs=("kernel_log", "system"),
     cluster_needs=("object_events", "nodes"),
     explained_by=causes("KM115", "KM501", "KM502", "KM508", "KM523"),
     same_node=True,
@@ -47,13 +48,12 @@ def before_silence(cluster: Cluster, node: str) -> str:
     """Return what a Node reported of its memory, as a clause of a finding; "" where nothing."""
     for report in object_events.of_nodes(cluster):
         if report.event.name == node and report.meaning.component in MEMORY:
-            time = one_line(report.event.last or "", 40)
-            return f"; before that, at {time}, {report.meaning.clause}: {report.message}"
+            return f"; before that {report.meaning.clause}, {times(report)}: {report.message}"
     return ""
 
 
 def _hit(cluster: Cluster, node: str, reports: list[Report]) -> Detection:
-    first = max(reports, key=lambda report: report.event.count)
+    first = max(reports, key=lambda report: report.count)
     name = node
     hit = Detection(
         f"{name}: {first.meaning.clause}, {times(first)}: {first.message}",
@@ -70,6 +70,8 @@ def _hit(cluster: Cluster, node: str, reports: list[Report]) -> Detection:
 def times(report: Report) -> str:
     """Return how often something was reported, and when last."""
     event = report.event
+    if report.when:
+        return report.when
     count = "once" if event.count == 1 else f"{event.count} times"
     last = f", last at {one_line(event.last, 40)}" if event.last else ""
     return f"{count} ({one_line(event.reason, 80)}){last}"

@@ -15,6 +15,7 @@ class ObjectEvent:
     namespace, name, message: of the newest one
     objects: how many objects they are about
     component: who reported the newest one
+    texts: how many different messages there are; 0 in evidence of an older release
     """
 
     kind: str = ""
@@ -25,6 +26,7 @@ class ObjectEvent:
     name: str = ""
     message: str = ""
     objects: int = 0
+    texts: int = 0
     count: int = 0
     first: str | None = None
     last: str | None = None

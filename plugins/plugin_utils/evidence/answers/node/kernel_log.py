@@ -23,9 +23,26 @@ class KernelLine:
 
 
 @dataclass(frozen=True)
+class MemoryKill:
+    """A process that the kernel killed for want of memory.
+
+    scope: what was without memory, "machine" or "cgroup"; empty where the kernel does not say
+    """
+
+    pid: int = 0
+    program: str = ""
+    at: float | None = None
+    scope: str = ""
+
+
+@dataclass(frozen=True)
 class KernelLog:
-    """What the kernel said in the last hour of what keeps a node from its work."""
+    """What the kernel said in the last hour of what keeps a node from its work.
+
+    kills: since its log begins; None in evidence of an older release
+    """
 
     since: float | None = None
     cut: bool = False
     rows: tuple[KernelLine, ...] = ()
+    kills: tuple[MemoryKill, ...] | None = None

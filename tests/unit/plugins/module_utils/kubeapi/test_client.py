@@ -186,6 +186,18 @@ def test_an_error_of_the_proxy_itself_is_no_answer_of_the_api(serve):
     assert status_of(error) == ("error", None)
 
 
+def test_the_page_of_a_load_balancer_is_its_words(serve):
+    page = b"<html><body><h1>503 Service Unavailable</h1>\nNo server is available.</body></html>"
+    client, _seen = serve(answer(503, page))
+    with pytest.raises(ApiError) as caught:
+        client.get("/version")
+    assert (caught.value.code, caught.value.status) == (503, "error")
+    assert "a proxy before the API server: 503 Service Unavailable No server is" in str(
+        caught.value
+    )
+    assert "<" not in str(caught.value)
+
+
 @pytest.mark.parametrize("body", [b'{"a": ', b"<html>", b"[1]", b"", b"\xff\xfe"])
 def test_what_is_no_json_object_is_an_error(serve, body):
     client, _seen = serve(answer(200, body))

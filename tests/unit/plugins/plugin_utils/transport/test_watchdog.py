@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,47 @@ def test_a_hung_child_is_ended() -> None:
         wait_for_child(child)
     assert time.monotonic() - begin < 100
     child[0].wait(timeout=100)  # it was killed
+
+
+def wait_for_shell(children: list[subprocess.Popen[bytes]]) -> None:
+    with watchdog.watch(2):
+        shell = "sleep 6000 & echo $!; wait"
+        children.append(subprocess.Popen(["sh", "-c", shell], stdout=subprocess.PIPE))
+        children[0].wait()
+
+
+def test_what_a_shell_of_a_local_host_started_is_ended_too() -> None:
+    shell: list[subprocess.Popen[bytes]] = []
+    with pytest.raises(watchdog.TooLate):
+        wait_for_shell(shell)
+    pid = int(shell[0].stdout.readline())
+    shell[0].wait(timeout=100)
+    until = time.monotonic() + 100
+    while is_running(pid):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    shell[0].stdout.close()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_master_of_a_connection_below_a_client_of_ssh_stays(tmp_path: Path) -> None:
+    client = tmp_path / "ssh"  # the kernel names a process after the file of its program
+    client.symlink_to("/bin/sh")
+    process = subprocess.Popen([client, "-c", "sleep 6000 & wait"])
+    try:
+        while not watchdog._children(process.pid):
+            time.sleep(0.05)
+        assert watchdog._family({process.pid}) == {process.pid}
+    finally:
+        for pid in watchdog._children(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait(timeout=100)
 
 
 def test_a_child_from_before_is_not_ours_to_end() -> None:

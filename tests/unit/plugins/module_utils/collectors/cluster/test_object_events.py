@@ -67,6 +67,13 @@ def test_events_of_nodes():
     assert (data["items"][0]["component"], is_cut) == ("kubelet", False)
 
 
+def test_how_many_messages_differ_however_often_they_come():
+    same = event("Node", "SystemOOM", "System OOM encountered, victim process: java, pid: 7")
+    other = event("Node", "SystemOOM", "System OOM encountered, victim process: java, pid: 9")
+    (row,) = collect(same, same, same, other)[0]["items"]
+    assert (row["count"], row["texts"]) == (4, 2)
+
+
 def test_events_of_a_node_are_parted_by_who_reports_them():
     by_controller = event("Node", "NodeNotReady", "Node w1 status is now: NodeNotReady", count=2)
     by_controller["source"] = {"component": "node-controller"}

@@ -459,6 +459,61 @@ def test_an_etcd_that_does_not_answer_is_asked_for_nothing_else(monkeypatch):
     assert failed.value.data["health"]["error"] == "timed out"
 
 
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        # as where members refuse each other's certificates: without quorum, no client is served
+        ("timed out", ["127.0.0.1"]),
+        ("Connection refused", ["127.0.0.1", "10.0.0.1"]),
+    ],
+)
+def test_another_address_of_a_process_that_says_nothing_is_not_tried(monkeypatch, error, expected):
+    asked, tried = [], []
+
+    def connected(connection, address, *_more):
+        asked.append(address)
+        raise http_client.HttpError(error)
+
+    def handshakes(places, _seconds):
+        tried.extend(address for address, _port in places)
+        return [{"error": None} for _place in places]
+
+    monkeypatch.setattr(http_client.Connection, "_connected", connected)
+    monkeypatch.setattr(served_certificates, "read", handshakes)
+    monkeypatch.setattr(etcd, "usual_pairs", lambda: [(b"a", b"b")])
+    monkeypatch.setattr(tls, "context", lambda *_credentials: None)
+    urls = "--listen-client-urls=https://127.0.0.1:1,https://10.0.0.1:1"
+    stacked = {"component": "etcd", "pid": 2, "argv": ["etcd", urls], "host_network": True}
+    with pytest.raises(Failed):
+        etcd._Question(
+            Context({}, [], {"instances": {"processes": [stacked]}}),
+            {"status": {}},
+            [(b"a", b"b")],
+            (stacked, "trusted-ca-file"),
+            is_one=True,
+        ).ask(["https://127.0.0.1:1", "https://10.0.0.1:1"])
+    assert (asked, tried) == (expected, expected[1:])
+
+
+def test_the_addresses_on_which_an_etcd_listens_are_those_of_one_process(monkeypatch):
+    asked = []
+
+    def connected(connection, address, *_more):
+        asked.append(address)
+        raise http_client.HttpError("timed out")
+
+    monkeypatch.setattr(http_client.Connection, "_connected", connected)
+    monkeypatch.setattr(etcd, "usual_pairs", lambda: [(b"a", b"b")])
+    monkeypatch.setattr(tls, "context", lambda *_credentials: None)
+    urls = "--listen-client-urls=https://127.0.0.1:1,https://10.0.0.1:1"
+    flags = [urls, "--listen-metrics-urls=http://127.0.0.2:2"]
+    stacked = {"component": "etcd", "pid": 2, "argv": ["etcd", *flags], "host_network": True}
+    with pytest.raises(Failed) as failed:
+        etcd.collect(Context({}, [], {"instances": {"processes": [stacked]}}))
+    assert failed.value.data["error"] == "https://127.0.0.1:1: timed out"
+    assert "10.0.0.1" not in asked
+
+
 def test_of_many_endpoints_those_that_say_nothing_are_left_out(monkeypatch):
     """Where the first does not answer, the others are tried by one handshake side by side."""
     urls = [f"https://10.0.0.{number}:2379" for number in (1, 2, 3, 4)]

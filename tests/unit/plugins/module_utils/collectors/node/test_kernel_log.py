@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kernel_log
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import memory_kills
 
 BOOTED, NOW = 1795000000.0, 1795090000.0
 # As kernels of public threads wrote them.
@@ -277,3 +278,13 @@ def test_records_that_were_overwritten_are_passed_over(machine, monkeypatch):
     monkeypatch.setattr(kernel_log.os, "read", answer)
     data = machine()
     assert (data["rows"], data["cut"], answers) == ([], False, [])
+
+
+def test_kills_are_read_also_where_they_are_older_than_an_hour():
+    kills = memory_kills.MemoryKills()
+    killed = "Memory cgroup out of memory: Killed process 77 (java) total-vm:9000kB"
+    rows, _oldest, _is_cut = kernel_log.read(
+        iter([record(killed, ago=7200.0), record(killed, ago=60.0)]), BOOTED, NOW - 3600, kills
+    )
+    assert rows == []
+    assert [row["at"] for row in kills.rows] == [NOW - 7200, NOW - 60]

@@ -11,6 +11,8 @@ from tests.unit.support.object_events import report
 from tests.unit.support.waiting_pods import judged
 
 OOM = "System OOM encountered, victim process: agent, pid: 7"
+CLOCK = 1800000000.0  # 2027-01-15T08:00:00Z
+BEFORE = "2027-01-15T07:30:00Z"
 FULL = "Failed to garbage collect required amount of images. Attempted to free 4783028633 bytes"
 
 
@@ -22,6 +24,26 @@ def test_a_healthy_cluster_and_missing_evidence(world):
         assert "unknown" in judged(world, "KM563")[0]
     del world.api["collectors"]["object_events"]
     assert judged(world, "KM563")[1] == []
+
+
+def kernel(world, *kills, since=CLOCK - 3600, cut=False):
+    """Let the kernel of w1 have killed (program, seconds ago, scope)."""
+    clock = world.data("w1", "system")["clock"]
+    rows = [
+        {"pid": 7 + number, "program": program, "at": clock - ago, "scope": scope}
+        for number, (program, ago, scope) in enumerate(kills)
+    ]
+    world.data("w1", "kernel_log").update(kills=rows, since=clock - (CLOCK - since), cut=cut)
+
+
+@pytest.mark.parametrize("starts", [1, 9])
+def test_each_start_of_a_kubelet_reports_the_same_kill_again(world, starts):
+    kernel(world, ("agent", 1200, "machine"))
+    report(world, "Node", "SystemOOM", OOM, count=starts, texts=1)
+    (found,) = judged(world, "KM563")[1]
+    assert "once" in found.summary
+    assert "2027-01-15T07:40:00Z" in found.summary
+    assert "07:58" not in found.summary + found.evidence[0].text
 
 
 def test_a_list_that_was_cut(world):
@@ -108,3 +130,58 @@ def test_what_a_node_says_is_bounded(world):
     (found,) = judged(world, "KM563")[1]
     assert "\x1b" not in found.summary
     assert len(found.summary) < 900
+
+
+@pytest.mark.parametrize(
+    ("kills", "more"),
+    [
+        ([("agent", 4000, "machine")], {}),
+        # a limit of a pod, which the kubelet took for the machine
+        ([("agent", 60, "cgroup")], {}),
+        ([("other", 60, "machine")], {}),
+        ([], {}),
+        # the log begins at a boot, but it has the kill
+        ([("agent", 4000, "machine")], {"since": CLOCK - 600}),
+    ],
+)
+def test_what_the_kernel_does_not_confirm_is_no_finding(world, kills, more):
+    kernel(world, *kills, **more)
+    report(world, "Node", "SystemOOM", OOM, count=3, texts=1)
+    verdicts, found = judged(world, "KM563")
+    assert ("present" in verdicts, found) == (False, [])
+
+
+def test_a_log_that_begins_within_the_hour(world):
+    kernel(world, since=CLOCK - 600)
+    report(world, "Node", "SystemOOM", OOM, count=3, texts=1)
+    (found,) = judged(world, "KM563")[1]
+    assert "before 2027-01-15T07:50:00Z" in found.summary
+    assert "3 times" not in found.summary
+
+
+@pytest.mark.parametrize("status", ["absent", "denied", "timeout"])
+def test_without_the_log_of_the_kernel_neither_count_nor_time_is_that_of_events(world, status):
+    world.documents["w1"]["collectors"]["kernel_log"] = {"status": status, "data": None}
+    report(world, "Node", "SystemOOM", OOM, count=9, texts=2)
+    (found,) = judged(world, "KM563")[1]
+    shown = found.summary + found.evidence[0].text
+    assert f"2 times (SystemOOM), first at {BEFORE} or before" in shown
+    assert ("9 times" in shown, "07:58" in shown) == (False, False)
+
+
+def test_a_log_that_was_cut_confirms_what_it_has(world):
+    report(world, "Node", "SystemOOM", OOM, count=9, texts=1)
+    kernel(world, cut=True)
+    (found,) = judged(world, "KM563")[1]
+    assert f"{BEFORE} or before" in found.summary
+    kernel(world, ("agent", 1200, "machine"), cut=True)
+    (found,) = judged(world, "KM563")[1]
+    assert "2027-01-15T07:40:00Z" in found.summary
+
+
+def test_names_of_programs_that_differ_by_numbers_are_one_row(world):
+    kernel(world, ("agent-2", 1200, "machine"), ("agent-3", 600, ""))
+    report(world, "Node", "SystemOOM", OOM.replace("agent", "agent-3"), count=9, texts=2)
+    (found,) = judged(world, "KM563")[1]
+    assert "2 times" in found.summary
+    assert "2027-01-15T07:50:00Z" in found.summary

@@ -19,6 +19,13 @@ def test_a_kind_with_its_newest_line():
     assert (row.kind, row.count, row.last, row.line) == ("oom", 2, 9.5, "x")
 
 
+def test_a_kill_and_evidence_without_any():
+    assert answers.typed(kernel_log.KernelLog, RAW).kills is None
+    kill = {"pid": 7, "program": "java", "at": 9.5, "scope": "machine"}
+    (row,) = answers.typed(kernel_log.KernelLog, {**RAW, "kills": [kill]}).kills
+    assert (row.pid, row.program, row.at, row.scope) == (7, "java", 9.5, "machine")
+
+
 def test_a_value_of_another_type_is_refused():
     decoded = answers.changed(kernel_log.KernelLog, RAW, "rows", 0, "count", value="no")
     assert decoded.malformed == ("rows[0].count",)
