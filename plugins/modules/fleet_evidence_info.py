@@ -58,9 +58,9 @@ options:
     default: true
   transport:
     description:
-      - With V(auto), asyncssh reads the hosts whose options of ssh it honours, in one process, where
-        it is installed for the Python of Ansible. Every other host is read as with V(ssh), and one
-        that asyncssh cannot log in to is read again by an ssh client.
+      - With V(auto), asyncssh reads the hosts whose options of ssh it honours, in one process,
+        where it is installed for the Python of Ansible. Every other host is read as with V(ssh),
+        and one that asyncssh cannot log in to is read again by an ssh client.
       - With V(ssh), asyncssh is never used.
     type: str
     choices: [ssh, auto]

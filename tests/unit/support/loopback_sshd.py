@@ -78,7 +78,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def running(folder: Path, addresses: tuple[str, ...] = (ADDRESS,), more: str = "") -> Iterator[Server]:
+def running(
+    folder: Path, addresses: tuple[str, ...] = (ADDRESS,), more: str = ""
+) -> Iterator[Server]:
     """Run an sshd for the block; skip the test where there is none."""
     program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
     if program is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .ssh_options import NotHonoured, Settings
+from .options import NotHonoured, Settings
 
 DEFAULT_PORT = 22
 RSA = b"ssh-rsa"
@@ -48,7 +48,7 @@ def host_keys(settings: Settings, supported: list[str]) -> HostKeys:
 
 def is_large_enough(key: Any, bits: int) -> bool:
     """Tell whether a key has the size that RequiredRSASize asks for."""
-    return key.algorithm != RSA or key.pyca_key.key_size >= bits
+    return bool(key.algorithm != RSA or key.pyca_key.key_size >= bits)
 
 
 def _known(settings: Settings) -> list[Any]:
@@ -68,11 +68,11 @@ def _known(settings: Settings) -> list[Any]:
     if port == DEFAULT_PORT:
         port = None
     try:
-        known = asyncssh.import_known_hosts("\n".join(filter(_is_of_ssh, lines)))
-        keys, *others = known.match(settings.text("hostname").lower(), "", port)
+        hosts = asyncssh.import_known_hosts("\n".join(filter(_is_of_ssh, lines)))
+        keys, *rest = hosts.match(settings.text("hostname").lower(), "", port)
     except ValueError as error:
         raise NotHonoured(f"known hosts: {error}") from error
-    if any(others):
+    if any(rest):
         raise NotHonoured("known hosts: a certificate or a revoked key is named for the host")
     return list(keys)
 

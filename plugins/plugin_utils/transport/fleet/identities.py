@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .host_keys import is_large_enough
-from .ssh_options import NotHonoured, Settings
+from .options import NotHonoured, Settings
 
 TOO_OPEN = 0o077  # ssh ignores such a file
 HARDWARE = b"sk-"

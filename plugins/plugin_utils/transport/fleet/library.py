@@ -59,6 +59,7 @@ class Library:
         self.process = Process(pid, (), None, released)
         self._received = bytearray()
         self._codes: dict[int, int] = {}
+        self._addresses: dict[int, str] = {}
         self._last = UNUSABLE
         self.is_usable = True
 
@@ -85,6 +86,7 @@ class Library:
             raise
         for fd in (its_input, its_out, its_err):
             os.close(fd)
+        self._addresses[number] = words[-2]
         return Session(self, number, (out, err), write)
 
     def _send(self, message: list[object], fds: tuple[int, ...] = ()) -> None:
@@ -136,8 +138,9 @@ class Library:
             Display().warning(WARNING.format(reason=reason))
             return
         self._codes[number] = code
+        address = self._addresses.pop(number)
         if reason:
-            Display().vv(f"kubemend: asyncssh does not read this host: {reason}")
+            Display().vv(f"asyncssh does not read it: {reason}", host=address)
 
     def close(self) -> None:
         """End the process."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import host_keys, identities
-from .ssh_options import PUBLIC_KEY, NotHonoured, Settings
+from .options import PUBLIC_KEY, NotHonoured, Settings
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 CERTIFICATE = b"-cert-"
@@ -39,9 +39,9 @@ async def connect(settings: Settings) -> socket.socket:
     for kind, protocol, variant, _name, address in places:
         connection = socket.socket(kind, protocol, variant)
         connection.setblocking(False)
-        left = limit and max(end - loop.time(), 0.01)
+        seconds = limit and max(end - loop.time(), 0.01)
         try:
-            await asyncio.wait_for(loop.sock_connect(connection, address), left)
+            await asyncio.wait_for(loop.sock_connect(connection, address), seconds)
         except (TimeoutError, asyncio.TimeoutError):
             number = errno.ETIMEDOUT
         except OSError as error:

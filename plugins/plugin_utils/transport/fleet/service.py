@@ -14,11 +14,11 @@ import socket
 import subprocess
 from contextlib import suppress
 
-from . import login, ssh_options
+from . import login
 from .channel import Channel
 from .library import HEAD, UNUSABLE
+from .options import NotHonoured, Options, Settings, arguments, parse, refusal
 from .process import LOST
-from .ssh_options import NotHonoured, Options, Settings
 
 SSH_FAILED = 255
 MAX_READ, MAX_DESCRIPTORS = 65536, 240
@@ -148,16 +148,16 @@ class Service:
             connection.abort()
             raise
         connection.close()
-        if code is None:
-            raise NotHonoured("the connection ended before the command")
+        if code is None or code == SSH_FAILED:  # ssh would not tell them apart either
+            raise NotHonoured("the connection ended before the command, or the command with 255")
         return code
 
     async def _in_force(self, line: list[str]) -> Options:
         """Return the options in force; raise NotHonoured for one that asyncssh does not honour."""
-        words = ssh_options.arguments(line)
+        words = arguments(line)
         options = await self._printed(words)
         defaults = await self._printed([words[0], *DEFAULTS])
-        name = ssh_options.refusal(options, defaults)
+        name = refusal(options, defaults)
         if name:
             raise NotHonoured(name)
         return options
@@ -177,5 +177,4 @@ class Service:
             output = (await process.communicate())[0]
         if process.returncode:
             raise NotHonoured(f"ssh -G ends with exit code {process.returncode}")
-        return ssh_options.parse(output.decode("utf-8", "surrogateescape"))
-
+        return parse(output.decode("utf-8", "surrogateescape"))

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import (
     host_keys,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.ssh_options import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.options import (
     NotHonoured,
     Settings,
 )

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import (
     identities,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.ssh_options import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.options import (
     NotHonoured,
     Settings,
 )

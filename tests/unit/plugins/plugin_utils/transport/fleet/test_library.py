@@ -136,7 +136,9 @@ def test_the_end_of_a_host_is_told(start: Start) -> None:
 
 
 def test_whether_it_is_installed_is_seen_without_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library.importlib.util, "find_spec", lambda name: name == "asyncssh" or None)
+    monkeypatch.setattr(
+        library.importlib.util, "find_spec", lambda name: name == "asyncssh" or None
+    )
     assert library.is_installed()
     monkeypatch.setattr(library.importlib.util, "find_spec", lambda _name: None)
     assert not library.is_installed()

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import (
     login,
 )
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.ssh_options import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.options import (
     NotHonoured,
     Settings,
 )
@@ -66,7 +66,7 @@ def test_an_address_of_the_other_family_is_not_used() -> None:
 
 def test_a_login_without_a_key_connects_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    offered = {name: "ssh-ed25519" for name in ("hostkeyalgorithms", "pubkeyacceptedalgorithms")}
+    offered = dict.fromkeys(("hostkeyalgorithms", "pubkeyacceptedalgorithms"), "ssh-ed25519")
     nowhere = {"stricthostkeychecking": "false", "userknownhostsfile": "/dev/null"}
     with pytest.raises(NotHonoured, match="key"):
         asyncio.run(login.log_in(settings(9, **offered, **nowhere)))
@@ -106,7 +106,9 @@ def test_asyncssh_knows_each_option_that_is_passed(monkeypatch: pytest.MonkeyPat
     assert passed["agent_path"] is None
     assert passed["preferred_auth"] == ("publickey",)
     assert passed["kex_algs"][-1] == "curve25519-sha256"
-    assert [bool(passed[name]) for name in ("password_auth", "kbdint_auth", "gss_auth")] == [False] * 3
+    assert [bool(passed[name]) for name in ("password_auth", "kbdint_auth", "gss_auth")] == [
+        False
+    ] * 3
 
 
 def test_only_a_key_of_the_host_is_accepted() -> None:

@@ -113,7 +113,7 @@ def test_the_program_arrives_whole_and_the_answer_leaves_whole(
 ) -> None:
     size = 5_000_000
     command = (
-        f"test $(wc -c) = 300000 || exit 1; printf 'KUBEMEND-1 {{\"collectors\": \"';"
+        f'test $(wc -c) = 300000 || exit 1; printf \'KUBEMEND-1 {{"collectors": "\';'
         f" head -c {size} /dev/zero | tr '\\0' x; echo '\"}}'; exit 3"
     )
     results = run.ask(host("m1", server.line(command=command)))
@@ -147,7 +147,10 @@ def test_variables_are_sent_as_ssh_sends_them(
     [
         (("StrictHostKeyChecking=yes", "UserKnownHostsFile={folder}/changed"), "unreachable"),
         (("StrictHostKeyChecking=yes", "UserKnownHostsFile={folder}/none"), "unreachable"),
-        (("StrictHostKeyChecking=accept-new", "UserKnownHostsFile={folder}/changed"), "unreachable"),
+        (
+            ("StrictHostKeyChecking=accept-new", "UserKnownHostsFile={folder}/changed"),
+            "unreachable",
+        ),
         (("StrictHostKeyChecking=accept-new", "UserKnownHostsFile={folder}/new"), "ok"),
         (("StrictHostKeyChecking=no", "UserKnownHostsFile={folder}/changed"), "ok"),
     ],
@@ -222,7 +225,7 @@ def test_a_host_that_hangs_in_its_answer_costs_its_limit(
     server: loopback_sshd.Server, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "GRACE", 0)
-    command = "cat >/dev/null; printf 'KUBEMEND-1 {'; exec sleep 600"
+    command = "cat >/dev/null; printf 'KUBEMEND-1 {'; exec sleep 60"
     hangs = host("m1", server.line(command=command), limit=3)
     results = run.ask(hangs, host("m2", server.line(command=READ)))
     assert results["m1"]["status"] == "unreachable"
@@ -241,9 +244,7 @@ def test_a_flood_is_ended(server: loopback_sshd.Server, run: Run) -> None:
     assert results["m2"]["status"] == "ok"
 
 
-def test_a_host_that_dies_is_asked_once_more_by_ssh(
-    server: loopback_sshd.Server, run: Run
-) -> None:
+def test_a_host_that_dies_is_asked_once_more_by_ssh(server: loopback_sshd.Server, run: Run) -> None:
     dies = host("m1", server.line(command="cat >/dev/null; kill -9 $PPID"))
     results = run.ask(dies, host("m2", server.line(command=READ)))
     assert results["m1"]["status"] == "unreachable"
@@ -314,10 +315,10 @@ def test_a_jump_host_of_a_file_is_left_to_ssh(
     assert "proxyjump" in run.reasons[0]
 
 
-def test_the_algorithms_of_the_options_are_the_ones_that_are_used(
-    tmp_path: Path, run: Run
-) -> None:
-    more = "KexAlgorithms ecdh-sha2-nistp384\nCiphers aes256-ctr\nMACs hmac-sha2-512-etm@openssh.com"
+def test_the_algorithms_of_the_options_are_the_ones_that_are_used(tmp_path: Path, run: Run) -> None:
+    more = (
+        "KexAlgorithms ecdh-sha2-nistp384\nCiphers aes256-ctr\nMACs hmac-sha2-512-etm@openssh.com"
+    )
     same = ("KexAlgorithms=ecdh-sha2-nistp384", "Ciphers=aes256-ctr")
     with loopback_sshd.running(tmp_path, more=more) as server:
         result = run.ask(host("m1", server.line(*same, command=READ)))["m1"]

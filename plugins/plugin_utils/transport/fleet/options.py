@@ -31,12 +31,12 @@ class NotHonoured(Exception):
 
 def parse(text: str) -> Options:
     """Return what `ssh -G` prints, with the values of an option in their order."""
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, _mark, value = line.strip().partition(" ")
         if name:
-            found.setdefault(name.lower(), []).append(value.strip())
-    return {name: tuple(values) for name, values in found.items()}
+            options.setdefault(name.lower(), []).append(value.strip())
+    return {name: tuple(values) for name, values in options.items()}
 
 
 def _accept(_values: tuple[str, ...]) -> bool:
@@ -168,9 +168,9 @@ class Settings:
             return int(value)
         return default
 
-    def supported(self, name: str, known: Iterable[bytes]) -> list[str]:
+    def supported(self, name: str, algorithms: Iterable[bytes]) -> list[str]:
         """Return the algorithms of an option that asyncssh knows, in the order of the option."""
-        names = {algorithm.decode("ascii") for algorithm in known}
+        names = {algorithm.decode("ascii") for algorithm in algorithms}
         chosen = [word for word in self.text(name).split(",") if word in names]
         if not chosen:
             raise NotHonoured(f"{name}: asyncssh knows none of them")

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import (
-    ssh_options,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.ssh_options import (
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.options import (
     NotHonoured,
+    Options,
     Settings,
+    arguments,
+    parse,
+    refusal,
 )
 
-DEFAULTS = ssh_options.parse(
+DEFAULTS = parse(
     """host localhost
 user root
 hostname localhost
@@ -35,13 +36,13 @@ ciphers aes128-ctr,aes256-gcm@openssh.com
 )
 
 
-def with_option(*lines: str) -> ssh_options.Options:
-    return {**DEFAULTS, **ssh_options.parse("\n".join(lines))}
+def with_option(*lines: str) -> Options:
+    return {**DEFAULTS, **parse("\n".join(lines))}
 
 
 def test_each_value_of_an_option_is_kept() -> None:
     assert DEFAULTS["identityfile"] == ("~/.ssh/id_rsa", "~/.ssh/id_ed25519")
-    assert ssh_options.parse("\nUser a b\n") == {"user": ("a b",)}
+    assert parse("\nUser a b\n") == {"user": ("a b",)}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_each_value_of_an_option_is_kept() -> None:
     ],
 )
 def test_what_is_listed_is_honoured(line: str) -> None:
-    assert ssh_options.refusal(with_option(line), DEFAULTS) == ""
+    assert refusal(with_option(line), DEFAULTS) == ""
 
 
 @pytest.mark.parametrize(
@@ -113,12 +114,12 @@ def test_what_is_listed_is_honoured(line: str) -> None:
     ],
 )
 def test_what_is_not_listed_is_named(line: str) -> None:
-    assert ssh_options.refusal(with_option(line), DEFAULTS) == line
+    assert refusal(with_option(line), DEFAULTS) == line
 
 
 def test_a_default_that_a_file_removes_is_named_too() -> None:
     changed = {name: values for name, values in DEFAULTS.items() if name != "requesttty"}
-    assert ssh_options.refusal(changed, DEFAULTS) == "requesttty"
+    assert refusal(changed, DEFAULTS) == "requesttty"
 
 
 @pytest.mark.parametrize(("code", "refused"), [(0, True), (1, False)])
@@ -131,9 +132,9 @@ def test_kerberos_counts_where_there_is_a_ticket(
     monkeypatch.setenv("PATH", str(tmp_path) + ":/bin")
     monkeypatch.delenv("KRB5CCNAME", raising=False)
     options = with_option("gssapiauthentication yes")
-    assert bool(ssh_options.refusal(options, DEFAULTS)) == refused
+    assert bool(refusal(options, DEFAULTS)) == refused
     monkeypatch.setenv("KRB5CCNAME", "FILE:/nowhere")
-    assert ssh_options.refusal(options, DEFAULTS)
+    assert refusal(options, DEFAULTS)
 
 
 def test_the_program_has_to_be_ssh_and_no_script(tmp_path: Path) -> None:
@@ -142,9 +143,9 @@ def test_the_program_has_to_be_ssh_and_no_script(tmp_path: Path) -> None:
     script.chmod(0o755)
     for program in (str(script), str(tmp_path / "none")):
         with pytest.raises(NotHonoured):
-            ssh_options.arguments([program, "m1", "true"])
+            arguments([program, "m1", "true"])
     program = os.path.realpath("/bin/sh")
-    words = ssh_options.arguments([program, "-o", "A=b", "m1", "true"])
+    words = arguments([program, "-o", "A=b", "m1", "true"])
     assert words == [program, "-G", "-o", "A=b", "m1"]
 
 
