@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.action import fleet_evidence_info
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.ansible_message import (
     never_began,
 )
@@ -222,3 +223,21 @@ def test_a_killed_task_leaves_no_process_and_is_a_failure(
     finally:
         for pid in processes(mark):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("transport", "installed", "expected", "notices"),
+    [("auto", True, True, 0), ("auto", False, False, 1), ("ssh", True, False, 0)],
+)
+def test_asyncssh_is_used_only_where_it_is_installed_and_wanted(
+    transport: str,
+    installed: bool,
+    expected: bool,
+    notices: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(fleet_evidence_info.library, "is_installed", lambda: installed)
+    monkeypatch.setattr(fleet_evidence_info.Display, "v", lambda _self, text: texts.append(text))
+    assert fleet_evidence_info._with_asyncssh({"transport": transport}) == expected
+    assert len(texts) == notices
