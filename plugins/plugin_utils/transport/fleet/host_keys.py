@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from .options import NotHonoured, Settings
@@ -53,28 +55,35 @@ def is_large_enough(key: Any, bits: int) -> bool:
 
 def _known(settings: Settings) -> list[Any]:
     """Return the keys that the files have for the name of the host; addresses do not count."""
-    import asyncssh
-
-    files = settings.files("userknownhostsfile") + settings.files("globalknownhostsfile")
-    lines: list[str] = []
-    for path in files:
+    states = []
+    for path in settings.files("userknownhostsfile") + settings.files("globalknownhostsfile"):
         try:
-            lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
+            state = path.stat()
         except FileNotFoundError:
             continue
         except OSError as error:
             raise NotHonoured(f"{path}: {error.strerror}") from error
+        states.append((path, state.st_mtime_ns, state.st_size))
     port: int | None = settings.number("port", DEFAULT_PORT)
     if port == DEFAULT_PORT:
         port = None
     try:
-        hosts = asyncssh.import_known_hosts("\n".join(filter(_is_of_ssh, lines)))
-        keys, *rest = hosts.match(settings.text("hostname").lower(), "", port)
-    except ValueError as error:
+        keys, *rest = _read(tuple(states)).match(settings.text("hostname").lower(), "", port)
+    except (OSError, ValueError) as error:
         raise NotHonoured(f"known hosts: {error}") from error
     if any(rest):
         raise NotHonoured("known hosts: a certificate or a revoked key is named for the host")
     return list(keys)
+
+
+@lru_cache(maxsize=8)
+def _read(states: tuple[tuple[Path, int, int], ...]) -> Any:
+    """Return what files of known hosts have; they are read once in each state."""
+    import asyncssh
+
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path, *_state in states]
+    lines = [line for text in texts for line in text.splitlines() if _is_of_ssh(line)]
+    return asyncssh.import_known_hosts("\n".join(lines))
 
 
 def _is_of_ssh(line: str) -> bool:

@@ -94,8 +94,12 @@ class Library:
         rights = array.array("i", fds).tobytes()
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if fds else []
         self._socket.settimeout(SEND_SECONDS)
-        self._socket.sendmsg([HEAD.pack(len(data))], ancillary)
-        self._socket.sendall(data)
+        try:
+            self._socket.sendmsg([HEAD.pack(len(data))], ancillary)
+            self._socket.sendall(data)
+        except OSError:  # half a message makes all later ones worthless
+            self.is_usable = False
+            raise
 
     def code(self, number: int) -> int | None:
         """Return the exit code of a host that has ended; LOST where asyncssh was of no use."""

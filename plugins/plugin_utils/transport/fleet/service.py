@@ -66,14 +66,15 @@ class Service:
     def __init__(self, connection: socket.socket) -> None:
         """Take the connection to the task."""
         self._connection = connection
-        self._data, self._fds = bytearray(), []  # type: ignore[var-annotated]
+        self._data = bytearray()
+        self._fds: list[int] = []
         self._hosts: dict[int, asyncio.Task[None]] = {}
         self._options: dict[tuple[str, ...], asyncio.Task[Options]] = {}
+        self._processes = asyncio.Semaphore(OPTIONS_AT_ONCE)
 
     async def run(self) -> None:
         """Take messages until the task closes the connection."""
         loop = asyncio.get_running_loop()
-        self._processes = asyncio.Semaphore(OPTIONS_AT_ONCE)
         ended = asyncio.Event()
         loop.add_reader(self._connection, self._take, ended)
         await ended.wait()
