@@ -116,3 +116,26 @@ def test_a_small_key_of_rsa_does_not_count(tmp_path: Path, keys: dict[str, Any])
         found(tmp_path, text, requiredrsasize="3072")
     nowhere = {"stricthostkeychecking": "false", "userknownhostsfile": "/dev/null"}
     assert not found(tmp_path, "", requiredrsasize="3072", **nowhere).trusts(keys["rsa"])
+
+
+def test_files_are_read_once_in_each_state(
+    tmp_path: Path, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    load = asyncssh.import_known_hosts
+
+    def count(text: str) -> Any:
+        read.append(text)
+        return load(text)
+
+    monkeypatch.setattr(asyncssh, "import_known_hosts", count)
+    path = tmp_path / "known_hosts"
+    path.write_text(line("web1", keys["mine"]))
+    values = {"hostname": "web1", "userknownhostsfile": str(path)}
+    settings = Settings({name: (value,) for name, value in values.items()})
+    for _number in range(3):
+        assert host_keys.host_keys(settings, SUPPORTED).trusts(keys["mine"])
+    assert len(read) == 1
+    path.write_text(line("web1,web2", keys["other"]))
+    assert not host_keys.host_keys(settings, SUPPORTED).trusts(keys["mine"])
+    assert len(read) == 2

@@ -119,6 +119,18 @@ def test_without_the_process_its_hosts_have_no_exit_code(
     session.kill()
 
 
+def test_half_a_message_is_the_last_one(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait_for_ever(connection: socket.socket) -> None:
+        while connection.recv(1, socket.MSG_PEEK):
+            time.sleep(0.05)
+
+    monkeypatch.setattr(library, "SEND_SECONDS", 0.2)
+    process = start(wait_for_ever)
+    with pytest.raises(TimeoutError):
+        process.start([b"ssh", b"x" * 10_000_000, b"m1", b"true"])
+    assert not process.is_usable
+
+
 def test_the_end_of_a_host_is_told(start: Start) -> None:
     told, tells = os.pipe()
 
