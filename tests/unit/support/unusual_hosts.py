@@ -69,7 +69,6 @@ ADDRESSES = {
         1,
     )
 }
-SLOW = {"su", "no_pipelining"}  # a module takes several logins
 AS_ROOT = {"ansible_host": "ordinary-x", "kubemend_become": True}
 HOSTS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -256,10 +255,11 @@ def behind(server: Server, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[s
         "ansible_ssh_args": f"-F {folder}/config -o ControlMaster=no",
         "closed_port": free_port(),
         "transport": "auto",
+        "kubemend_timeout": 120,  # many real logins at once
     }
-    for name in SLOW & hosts.keys():
-        hosts = {**hosts, name: {**hosts[name], "kubemend_timeout": 60}}
     rows = {name: {"ansible_host": "plain", **shared, **more} for name, more in hosts.items()}
+    if "hang" in rows:
+        rows["hang"]["kubemend_timeout"] = 5
     for row in rows.values():
         row["ansible_host"] = ADDRESSES.get(row["ansible_host"], row["ansible_host"])
         if row["ansible_host"].startswith("{{ 'pl'"):

@@ -82,7 +82,7 @@ def _read(states: tuple[tuple[Path, int, int], ...]) -> Any:
     import asyncssh
 
     texts = [path.read_text(encoding="utf-8", errors="replace") for path, *_state in states]
-    lines = [line for text in texts for line in text.splitlines() if _is_of_ssh(line)]
+    lines = filter(_is_of_ssh, "\n".join(texts).splitlines())
     return asyncssh.import_known_hosts("\n".join(lines))
 
 
