@@ -14,7 +14,7 @@ from ansible.utils.display import Display
 
 from ..plugin_utils.evidence.document import stub, write
 from ..plugin_utils.run.ansible_message import never_began
-from ..plugin_utils.transport.fleet import display
+from ..plugin_utils.transport.fleet import display, library
 
 SPEC = {
     "evidence_dir": {"type": "path", "required": True},
@@ -23,6 +23,7 @@ SPEC = {
     "groups": {"type": "dict", "default": {}},
     "parallel": {"type": "int"},
     "terminal": {"type": "bool", "default": True},
+    "transport": {"type": "str", "choices": ["ssh", "auto"], "default": "ssh"},
 }
 DEFAULT_WIDTH = 32  # hosts at once; more, where Ansible's forks are
 # What a host's result is for the tasks that follow.
@@ -82,7 +83,18 @@ def _asked(
     lines: display.Lines = display.Silence()
     if args["terminal"]:
         lines = display.Lines(len(names))
-    return loop.Loop(fleet, _widths(args["parallel"], task_vars), lines).run(names)
+    widths = _widths(args["parallel"], task_vars)
+    return loop.Loop(fleet, widths, lines, with_asyncssh=_with_asyncssh(args)).run(names)
+
+
+def _with_asyncssh(args: Mapping[str, Any]) -> bool:
+    """Tell whether asyncssh may be used; say with -v that it is not installed."""
+    if args["transport"] != "auto":
+        return False
+    if library.is_installed():
+        return True
+    Display().v("kubemend: asyncssh is not installed for this Ansible: ssh clients read the hosts.")
+    return False
 
 
 def _options(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -331,11 +331,11 @@ def _chosen(
 
 def _transport_notice(hosts: Hosts, settings: Settings) -> list[str]:
     """Return the notice that the transport is not the one of the inventory, if it is not."""
-    if settings.transport != "ssh" or hosts.is_extra("kubemend_transport"):
+    if settings.transport == "task" or hosts.is_extra("kubemend_transport"):
         return []
     return [
         "kubemend_transport has no effect in the inventory: Ansible chooses the tasks when it loads"
-        " the playbook. Set it with -e kubemend_transport=ssh."
+        f" the playbook. Set it with -e kubemend_transport={settings.transport}."
     ]
 
 

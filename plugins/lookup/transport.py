@@ -42,7 +42,7 @@ from ansible.utils.display import Display
 
 from ..plugin_utils.transport.fleet.shared_password import shared_password
 
-WARNING = "kubemend_transport ssh is not used: {reason}. Each host is read by a task of its own."
+WARNING = "kubemend_transport is not used: {reason}. Each host is read by a task of its own."
 
 
 class LookupModule(LookupBase):

@@ -46,6 +46,15 @@ options:
         seconds. Goes to standard error where the callback writes JSON.
     type: bool
     default: true
+  transport:
+    description:
+      - With V(auto), asyncssh reads the hosts whose options of ssh it honours, in one process,
+        where it is installed for the Python of Ansible. Every other host is read as with V(ssh),
+        and one that asyncssh cannot log in to is read again by an ssh client.
+      - With V(ssh), asyncssh is never used.
+    type: str
+    choices: [ssh, auto]
+    default: ssh
 extends_documentation_fragment:
   - kubemend.remediation.attributes
   - kubemend.remediation.attributes.info

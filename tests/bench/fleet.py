@@ -198,7 +198,8 @@ def _commands(
         f"audit, task, {DEFAULT_FORKS} forks": audit("d", forks=DEFAULT_FORKS),
         f"audit, task, {FORKS} forks": audit("t"),
         f"audit, task, {MANY_FORKS} forks": audit("u", forks=MANY_FORKS),
-        "audit, fleet": audit("a", "-e", "kubemend_transport=ssh"),
+        "audit, one task, ssh": audit("a", "-e", "kubemend_transport=ssh"),
+        "audit, one task, asyncssh": audit("y", "-e", "kubemend_transport=auto"),
     }
 
 

@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import se
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import hosts
 
 FLEET = ("-e", "kubemend_transport=ssh")
+AUTO = ("-e", "kubemend_transport=auto")
 TASKS = Path(settings.__file__).parents[3] / "playbooks" / "tasks"
 WHOLE_RUN = ("verdicts", "not_judged", "findings", "summary", "hosts", "exit_code", "exit_reason")
 
@@ -24,7 +25,8 @@ def comparable(report):
     return {name: report[name] for name in WHOLE_RUN}
 
 
-def test_the_report_and_the_exit_code_are_those_of_a_task_per_host(operator):
+@pytest.mark.parametrize("way", [FLEET, AUTO], ids=["ssh", "auto"])
+def test_the_report_and_the_exit_code_are_those_of_a_task_per_host(operator, way):
     # Ansible cannot begin with the last one.
     inventory = (
         (operator.folder / "inventory.ini")
@@ -34,7 +36,7 @@ def test_the_report_and_the_exit_code_are_those_of_a_task_per_host(operator):
     operator.write("inventory.ini", inventory)
     by_task = operator.run("audit", "-e", "kubemend_fail_on=unknown")
     expected = comparable(by_task.report())
-    by_fleet = operator.run("audit", *FLEET, "-e", "kubemend_fail_on=unknown")
+    by_fleet = operator.run("audit", *way, "-e", "kubemend_fail_on=unknown")
     assert by_fleet.rc == by_task.rc, by_fleet.output
     assert comparable(by_fleet.report()) == expected
     assert len(expected["hosts"]) == 4
@@ -54,12 +56,13 @@ def test_a_password_for_all_hosts_is_left_to_a_task_per_host(operator):
     assert len(done.report()["hosts"]) == 3
 
 
-def test_in_the_inventory_it_has_no_effect_and_the_report_says_so(operator):
-    operator.write("group_vars/all.yml", "kubemend_transport: ssh\n")
+@pytest.mark.parametrize("word", ["ssh", "auto"])
+def test_in_the_inventory_it_has_no_effect_and_the_report_says_so(operator, word):
+    operator.write("group_vars/all.yml", f"kubemend_transport: {word}\n")
     done = operator.run("audit")
     assert done.rc == 0, done.output
     assert "kubemend: m1:" not in done.stdout
-    assert any("kubemend_transport" in notice for notice in done.report()["notices"])
+    assert any(f"kubemend_transport={word}" in notice for notice in done.report()["notices"])
 
 
 def test_a_wrong_word_is_one_sentence(operator):

@@ -247,9 +247,9 @@ def _find(places: frozenset[str], text: str, release: str | None) -> Known | Non
 def _last_release(components: frozenset[str], values: Mapping[str, str]) -> str:
     """Return up to which release a flag or a feature gate was there, as a clause, or ""."""
     flag, gate = values.get("flag", ""), values.get("gate", "")
-    found = [release_table.last_release(release_table.FLAG, name, flag) for name in components]
-    found.append(release_table.last_release(release_table.GATE, "", gate))
-    last = next((release for release in found if release is not None), None)
+    releases = [release_table.last_release(release_table.FLAG, name, flag) for name in components]
+    releases.append(release_table.last_release(release_table.GATE, "", gate))
+    last = next((release for release in releases if release is not None), None)
     if last is None:
         return ""
     return f". The last release that has it is {last[0]}.{last[1]}"

@@ -41,7 +41,7 @@ FAIL_ON = ("never", "unknown", "warning", "critical")
 FORMATS = argument_specs.REPORT_FORMATS
 DEFAULT_FORMATS = ("terminal", "json", "html")
 REFUSALS = consent.WORDS
-TRANSPORTS = ("task", "ssh")
+TRANSPORTS = ("task", "ssh", "auto")
 COMPONENTS = ("kubelet", "kube-scheduler", "kube-controller-manager", "kube-apiserver")
 
 # The headings of docs/variables.md, in this order.
@@ -135,9 +135,11 @@ VARIABLES: dict[str, Variable] = {
         (
             "How hosts are read. With `task`, each host has a task of Ansible's own. With `ssh`, "
             "one task reads all hosts, with less time of the controller for each. It reads them by "
-            "clients of ssh, and hosts of other connections by their plugins. Ansible's own output "
+            "clients of ssh, and hosts of other connections by their plugins. With `auto`, "
+            "asyncssh reads those hosts whose options of ssh it honours, where it is installed for "
+            "the Python of Ansible; it is the same as `ssh` for all others. Ansible's own output "
             "then has one result for all of them. Only as an extra variable (`-e`). Repairs are "
-            "done by a task per host in both ways."
+            "always done by a task per host."
         ),
     ),
     "kubemend_parallel": Variable(
@@ -145,8 +147,8 @@ VARIABLES: dict[str, Variable] = {
         None,
         HOSTS,
         (
-            "How many hosts are read at once with `kubemend_transport` `ssh`. Without it, "
-            "as many as Ansible's `forks`, and at least 32. Hosts behind a jump host that the "
+            "How many hosts are read at once with `kubemend_transport` `ssh` or `auto`. Without "
+            "it, as many as Ansible's `forks`, and at least 32. Hosts behind a jump host that the "
             "arguments of ssh name, and hosts that need a process of their own, are limited by "
             "`forks`."
         ),

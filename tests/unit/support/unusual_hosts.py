@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import getpass
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from tests.unit.support.loopback_sshd import Server, free_port
 
 # Plays ssh: the last argument is what the node's shell gets, one before it is the host's address.
 SSH = r"""#!/bin/bash
@@ -49,11 +54,28 @@ PROGRAMS = {
     "good/sudo": '#!/bin/bash\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec "$@"\n',
     "su": '#!/bin/bash\nwhile [ "$1" != -c ]; do shift; done\nexec /bin/sh -c "$2"\n',
 }
+# Behind an sshd, the stand-in for ssh plays the node: its address says which one.
+NODE = """#!/bin/bash
+connection=($SSH_CONNECTION)
+exec "${0%/*}/ssh" "$(<"${0%/*}/at-${connection[2]}")" "$SSH_ORIGINAL_COMMAND"
+"""
+ADDRESSES = {
+    name: f"127.0.1.{number}"
+    for number, name in enumerate(
+        (
+            *("plain", "silent", "wrong-key", "noisy", "broken", "bare", "root-x", "ordinary-x"),
+            *("huge", "hang"),
+        ),
+        1,
+    )
+}
 AS_ROOT = {"ansible_host": "ordinary-x", "kubemend_become": True}
 HOSTS: dict[str, dict[str, Any]] = {
     "plain": {},
     "silent": {"ansible_host": "silent"},
     "wrong_key": {"ansible_host": "wrong-key"},
+    "denied": {"ansible_ssh_private_key_file": "{{ folder }}/other"},
+    "refused": {"ansible_port": "{{ closed_port | default(22) }}"},
     "noisy": {"ansible_host": "noisy"},
     "broken": {"ansible_host": "broken"},
     "bare": {"ansible_host": "bare", "ansible_python_interpreter": "auto_silent"},
@@ -127,6 +149,7 @@ FLEET_PLAY = """
       kubemend.remediation.fleet_evidence_info:
         evidence_dir: "{{ folder }}/fleet"
         collectors: [system]
+        transport: "{{ transport | default('ssh') }}"
         groups: "{{ dict(ansible_play_hosts_all | product([['node']])) }}"
       delegate_to: localhost
       run_once: true
@@ -213,6 +236,44 @@ def write(folder: Path, hosts: dict[str, dict[str, Any]]) -> None:
     (folder / "ready.yml").write_text(READY_PLAY)
     (folder / "task.yml").write_text(TASK_PLAY.replace("hosts: all", "hosts: all:!localhost"))
     (folder / "fleet.yml").write_text(FLEET_PLAY.replace("hosts: all", "hosts: all:!localhost"))
+
+
+def behind(server: Server, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the same hosts behind an sshd, for a play that may use asyncssh."""
+    folder = server.folder
+    alias = f"Host omitted_address\n HostName {ADDRESSES['plain']}\n"
+    (folder / "config").write_text(f"{alias}Host *\n UserKnownHostsFile /dev/null\n")
+    (folder / "node").write_text(NODE)
+    (folder / "node").chmod(0o755)
+    for name, address in ADDRESSES.items():
+        (folder / f"at-{address}").write_text(name)
+    shared = {
+        "ansible_port": server.port,
+        "ansible_user": getpass.getuser(),
+        "ansible_ssh_private_key_file": str(folder / "key"),
+        "ansible_ssh_executable": "ssh",
+        "ansible_ssh_args": f"-F {folder}/config -o ControlMaster=no",
+        "closed_port": free_port(),
+        "transport": "auto",
+        "kubemend_timeout": 120,  # many real logins at once
+    }
+    rows = {name: {"ansible_host": "plain", **shared, **more} for name, more in hosts.items()}
+    if "hang" in rows:
+        rows["hang"]["kubemend_timeout"] = 5
+    for row in rows.values():
+        row["ansible_host"] = ADDRESSES.get(row["ansible_host"], row["ansible_host"])
+        if row["ansible_host"].startswith("{{ 'pl'"):
+            row["ansible_host"] = "{{ '127.0' ~ '.1.1' }}"
+    return rows
+
+
+def end_hanging(folder: Path) -> None:
+    """End what still hangs behind an sshd, which does not end it."""
+    for path in folder.glob("hanging-*"):
+        pid = path.name.partition("-")[2]
+        with contextlib.suppress(OSError):
+            if b"6000" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(int(pid), signal.SIGKILL)
 
 
 def start(folder: Path, play: str, *args: str) -> subprocess.Popen[str]:

@@ -73,32 +73,37 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
 def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM529: report an error that keeps a kubelet or a runtime from its work and goes on."""
     nothing = "neither its kubelet nor its runtime runs as a unit of its own"
-    said = tuple(_said_rarely(host, document))
+    rare = tuple(_rare_errors(host, document))
     for result in _results(host, document, OF_NODE, ("kubelet", "runtime"), nothing):
-        if said and not result.hits:
-            yield result._replace(hits=said, applies=True)
+        if rare and not result.hits:
+            yield result._replace(hits=rare, applies=True)
         else:
             yield result
 
 
-def _said_rarely(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]:
-    """Return what the kubelet or K3s that runs told rarely, where its cause is known, once each."""
+def _rare_errors(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]:
+    """Yield what the kubelet or K3s that runs told rarely, where its cause is known, once each."""
     kubelet = contract.answer(document, Kubelet)
     if kubelet.process is None or kubelet.process.started_at is None:
         return
     unit = one_line(kubelet.unit.name or "", 300) if kubelet.unit is not None else ""
     component = next((word for word in SUPERVISORS if unit.startswith(word)), "kubelet")
     read_at, _rows = repeated_errors.rows(document)
-    told: dict[str, Detection] = {}
+    detections: dict[str, Detection] = {}
     for line in contract.answer(document, KubeletLog).lines:
         row = known_message.find((component,), line, host.releases.version(component))
-        if row is None or row.id not in RARELY_SAID:
-            continue
-        age = RARELY_SAID[row.id]
-        begun = max(kubelet.process.started_at, read_at - age if age else 0)
-        if (kubelet_status.moment(line) or 0) >= begun:
-            told[row.id] = _told(host, component, unit, line, row)
-    yield from told.values()
+        if row and _is_of_now(row, line, kubelet.process.started_at, read_at):
+            detections[row.id] = _told(host, component, unit, line, row)
+    yield from detections.values()
+
+
+def _is_of_now(row: Known, line: str, started_at: float, read_at: float) -> bool:
+    """Tell whether a row is told rarely, and its line is of this process and not too old."""
+    if row.id not in RARELY_SAID:
+        return False
+    age = RARELY_SAID[row.id]
+    begin = max(started_at, read_at - age if age else 0)
+    return (kubelet_status.moment(line) or 0) >= begin
 
 
 def _told(host: Host, component: str, unit: str, line: str, row: Known) -> Detection:

@@ -23,7 +23,8 @@ from .. import privilege
 from ..question import MAX_ANSWER, TOO_LARGE, NoAnswer, NodeError, Outcome, Question, outcome
 from ..watchdog import TooLarge
 from .hosts import Host
-from .process import Process
+from .library import Library
+from .process import LOST, Process
 
 SSH_FAILED = 255
 # What Ansible's ssh plugin says where it has data for the command.
@@ -51,7 +52,12 @@ class _Captured(BaseException):
 
 
 class Client:
-    """One host's question and the ssh client that carries it, again where that is of use."""
+    """One host's question and the ssh client that carries it, again where that is of use.
+
+    With asyncssh, the process of a library stands for the client, as long as it is of use.
+    """
+
+    library: Library | None = None
 
     def __init__(self, host: Host) -> None:
         """Make the question and the command line; nothing is started yet."""
@@ -81,7 +87,10 @@ class Client:
     def start(self, released: Callable[[int], None]) -> Process:
         """Start the client; raises OSError where that is impossible."""
         self._show()
-        self.process = _started(self.line, released)
+        if self.library is not None:
+            self.process = self.library.start(self.line)
+        else:
+            self.process = _started(self.line, released)
         self.attempts, self.awaited = self.attempts + 1, self._success
         self._out, self._err = tuple(self.process.output)
         if not self.awaited:
@@ -93,7 +102,8 @@ class Client:
         user = connection.get_option("remote_user")
         display.vvv(f"ESTABLISH SSH CONNECTION FOR USER: {user}", host=connection.host)
         words = [word.decode("utf-8", "surrogateescape") for word in self.line]
-        display.vvv(f"SSH: EXEC {shlex.join(words)}", host=connection.host)
+        program = "SSH" if self.library is None else "ASYNCSSH"
+        display.vvv(f"{program}: EXEC {shlex.join(words)}", host=connection.host)
 
     @property
     def out(self) -> bytearray:
@@ -121,6 +131,10 @@ class Client:
         if len(self.err) > MAX_ERROR:
             del self.err[: -MAX_ERROR // 2]
         return None
+
+    def is_refused(self) -> bool:
+        """Tell whether asyncssh was of no use, so that an ssh client has to carry the question."""
+        return self.library is not None and self.process.code == LOST and not self._is_answered()
 
     def late(self, seconds: float) -> Outcome:
         """Return the outcome of a host that did not answer in time."""

@@ -19,11 +19,12 @@ from ansible.errors import AnsibleError
 from ...run.ansible_message import never_began
 from ..node_action import orphaned
 from ..question import GRACE, NoAnswer, NodeError
-from . import ways
+from . import service, ways
 from .client import Client
 from .display import Lines
 from .guard import Guard
 from .hosts import STRANGE, BrokenHost, Fleet, Host
+from .library import Library
 from .plugin import Worker
 from .process import Process
 
@@ -98,10 +99,12 @@ class Loop:
         lines: Lines,
         abandoned: Callable[[], bool] = orphaned,
         max_held: int = MAX_HELD,
+        with_asyncssh: bool = False,
     ) -> None:
         """Take the widths of the lanes.
 
         abandoned: tells whether the run has ended that waits for the results
+        with_asyncssh: whether a process of asyncssh asks the hosts that it can log in to
         """
         self._fleet, self._widths, self._lines = fleet, widths, lines
         self._abandoned, self._max_held = abandoned, max_held
@@ -110,6 +113,8 @@ class Loop:
         self._running: list[Task] = []
         self._done = Results()
         self._guard = Guard()
+        self._with_asyncssh = with_asyncssh
+        self._library: Library | None = None
 
     def run(self, names: Iterable[str]) -> Results:
         """Ask these hosts, and return what came of them; no process is left."""
@@ -121,6 +126,8 @@ class Loop:
         finally:
             for task in self._running:
                 task.process.kill()
+            if self._library is not None:
+                self._library.close()
             self._selector.close()
             self._guard.close()
 
@@ -161,8 +168,29 @@ class Loop:
             if ways.way_of(host) == ways.CLIENT:
                 client = Client(host)
                 if not client.names(host.variables.get("omit")):
-                    return Task(host, _lane(client), client)
+                    return self._by_client(host, client)
         return self._by_worker(host)
+
+    def _by_client(self, host: Host, client: Client) -> Task:
+        lane = _lane(client)
+        if lane == CLIENT:
+            client.library = self._usable_library()
+        return Task(host, lane, client)
+
+    def _usable_library(self) -> Library | None:
+        """Return the process of asyncssh, if there is to be one and it works."""
+        if not self._with_asyncssh:
+            return None
+        if self._library is None:
+            try:
+                self._library = Library(self._descriptors(), self._guard.remove, service.serve)
+            except OSError:
+                self._with_asyncssh = False
+                return None
+            self._guard.add(self._library.process.pid)
+        if not self._library.is_usable:
+            return None
+        return self._library
 
     @staticmethod
     def _by_worker(host: Host) -> Task:
@@ -188,7 +216,8 @@ class Loop:
         if task.deadline is None:
             task.deadline = now + task.limit
         task.drained = None
-        self._guard.add(task.process.pid)
+        if task.process.pid:
+            self._guard.add(task.process.pid)
         for fd in task.process.open:
             self._selector.register(fd, selectors.EVENT_READ, task)
         self._running.append(task)
@@ -202,6 +231,9 @@ class Loop:
 
     def _not_started(self, task: Task, error: OSError, now: float) -> bool:
         """Decide what becomes of a host for which no process could be started."""
+        if isinstance(task.job, Client) and task.job.library is not None:
+            self._without_library(task, task.job)
+            return True
         if error.errno not in SCARCE and task.lane != PLUGIN:
             self._waiting.append(self._by_worker(task.host))  # it says what is wrong
             return True
@@ -216,6 +248,8 @@ class Loop:
     def _descriptors(self) -> list[int]:
         """Return what a worker must close: its copies would keep the pipes of others open."""
         pipes = [fd for task in self._running for fd in task.process.descriptors]
+        if self._library is not None:
+            pipes += self._library.descriptors
         return [*pipes, *self._guard.descriptors]
 
     def _read(self, is_busy: bool) -> None:
@@ -278,6 +312,10 @@ class Loop:
         try:
             outcome = client.look()
             if outcome is None and self._is_over(task):
+                if client.is_refused():
+                    self._end(task)
+                    self._without_library(task, client)
+                    return
                 pause = client.pause(task.lane == JUMP)
                 if pause is not None:
                     self._again(task, pause)
@@ -292,6 +330,12 @@ class Loop:
         if outcome is not None:
             self._end(task)
             self._conclude(task.host, *outcome)
+
+    def _without_library(self, task: Task, client: Client) -> None:
+        """Let an ssh client carry the question that asyncssh could not."""
+        client.library, client.attempts = None, 0
+        task.deadline, task.due = None, 0.0
+        self._waiting.append(task)
 
     def _examine_worker(self, task: Task, worker: Worker) -> None:
         worker.look()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import struct
 import threading
 from collections.abc import Callable, Iterable
@@ -21,7 +20,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 
-from .process import Process
+from .process import Process, fork
 
 HEAD = struct.Struct("!I")
 MAX_OUTPUT = 16 * 1024 * 1024  # bytes of results and displayed texts of one worker
@@ -64,41 +63,23 @@ def start(
     """
     read, write = os.pipe()
     try:
-        pid = os.fork()
+        pid = fork(lambda: _work(ask, write), (read, *inherited))
     except OSError:
         os.close(read)
         os.close(write)
         raise
-    if pid == 0:
-        _work(ask, write, (read, *inherited))
     os.close(write)
     return Process(pid, (read,), None, released)
 
 
-def _work(ask: Callable[[], dict[str, Any]], write: int, inherited: Iterable[int]) -> None:
-    """Be the worker; never return."""
+def _work(ask: Callable[[], dict[str, Any]], write: int) -> None:
+    """Do the work of a worker."""
+    relay = Relay(write)
     try:
-        os.setsid()
-        _reset_signals()
-        for number in inherited:
-            with suppress(OSError):
-                os.close(number)
-        relay = Relay(write)
-        try:
-            Display().set_queue(relay)
-            relay.send(RESULT, ask())
-        except BaseException as error:  # pylint: disable=broad-except
-            relay.send(FAILED, f"{type(error).__name__}: {error}")
-    finally:
-        os._exit(0)
-
-
-def _reset_signals() -> None:
-    """Let signals have their usual effect: the task's handlers are not meant for a worker."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+        Display().set_queue(relay)
+        relay.send(RESULT, ask())
+    except BaseException as error:  # pylint: disable=broad-except
+        relay.send(FAILED, f"{type(error).__name__}: {error}")
 
 
 def messages(output: bytearray) -> list[Message]:

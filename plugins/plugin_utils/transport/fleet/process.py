@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from . import guard
 
@@ -87,9 +89,9 @@ class Process:
     def poll(self) -> None:
         """Look whether the process has ended."""
         if self.code is None and _has_ended(self.pid):
-            self._reap()
+            self._finish()
 
-    def _reap(self) -> None:
+    def _finish(self) -> None:
         """End what is left of the group; only then the number of the process is free again."""
         guard.kill((self.pid,))
         self._released(self.pid)
@@ -101,7 +103,7 @@ class Process:
     def kill(self) -> None:
         """End the process and its group, and wait for it; what it wrote stays."""
         if self.code is None:
-            self._reap()
+            self._finish()
         self.close()
 
     def close(self) -> None:
@@ -116,6 +118,33 @@ class Process:
         if self.write is None:
             return tuple(self.open)
         return (*self.open, self.write)
+
+
+def fork(work: Callable[[], None], inherited: Iterable[int]) -> int:
+    """Start a process that does this work in a session of its own; raises OSError.
+
+    inherited: the descriptors of other hosts, which the process closes
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setsid()
+            _reset_signals()
+            for number in inherited:
+                with suppress(OSError):
+                    os.close(number)
+            work()
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _reset_signals() -> None:
+    """Let signals have their usual effect: the task's handlers are not meant for its processes."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in (signal.SIGALRM, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
 
 
 def _has_ended(pid: int) -> bool:

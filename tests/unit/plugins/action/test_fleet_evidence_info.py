@@ -10,15 +10,17 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.action import fleet_evidence_info
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.ansible_message import (
     never_began,
 )
-from tests.unit.support import unusual_hosts
+from tests.unit.support import loopback_sshd, unusual_hosts
 from tests.unit.support.unusual_hosts import HOSTS
 
 PLAYBOOK_FIXTURES = {"runs"}
@@ -26,23 +28,39 @@ PLAYBOOK_FIXTURES = {"runs"}
 MARK = "KUBEMEND_TEST_OF_FLEET"
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=["ssh", "auto"])
+def runs(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("fleet")
-    unusual_hosts.write(folder, HOSTS)
+    if request.param == "ssh":
+        unusual_hosts.write(folder, HOSTS)
+        yield {"transport": "ssh", **found(folder)}
+        return
+    pytest.importorskip("asyncssh")
+    more = f"ForceCommand {folder}/node"
+    addresses = ("127.0.0.1", *unusual_hosts.ADDRESSES.values())
+    with loopback_sshd.running(folder, addresses, more) as server:
+        hosts = unusual_hosts.behind(server, HOSTS)
+        unusual_hosts.write(folder, hosts)
+        yield {"transport": "auto", **found(folder)}
+        unusual_hosts.end_hanging(folder)
+
+
+def found(folder: Path) -> dict[str, Any]:
     started = {way: unusual_hosts.start(folder, f"{way}.yml", "-vvv") for way in ("task", "fleet")}
     outputs = {way: process.communicate(timeout=900)[0] for way, process in started.items()}
-    found: dict[str, Any] = {"outputs": outputs}
-    found["rc"] = {way: process.returncode for way, process in started.items()}
+    answer: dict[str, Any] = {"outputs": outputs}
+    answer["rc"] = {way: process.returncode for way, process in started.items()}
     for way in started:
-        found[way] = {
+        answer[way] = {
             path.stem: json.loads(path.read_text()) for path in (folder / way).glob("*.json")
         }
     assert (folder / "fleet.json").is_file(), outputs["fleet"][-4000:]
-    found["result"] = json.loads((folder / "fleet.json").read_text())
+    answer["result"] = json.loads((folder / "fleet.json").read_text())
     assert (folder / "messages.json").is_file(), outputs["task"][-4000:]
-    found["messages"] = json.loads((folder / "messages.json").read_text())
-    return found
+    answer["messages"] = json.loads((folder / "messages.json").read_text())
+    return answer
 
 
 def test_no_host_is_a_failure(runs: dict[str, Any]) -> None:
@@ -73,6 +91,16 @@ def test_each_host_has_one_line(runs: dict[str, Any]) -> None:
 def test_the_command_line_of_a_client_is_shown_with_vvv(runs: dict[str, Any]) -> None:
     assert "ESTABLISH SSH CONNECTION FOR USER" in runs["outputs"]["fleet"]
     assert "ControlMaster=no" in runs["outputs"]["fleet"]
+
+
+def test_asyncssh_reads_the_hosts_that_it_can(runs: dict[str, Any]) -> None:
+    output = runs["outputs"]["fleet"]
+    assert ("ASYNCSSH: EXEC" in output) == (runs["transport"] == "auto")
+    if runs["transport"] == "auto":
+        for name in ("noisy", "root-x", "hang"):
+            address = unusual_hosts.ADDRESSES[name]
+            assert f"<{address}> ASYNCSSH: EXEC" in output
+            assert f"<{address}> SSH: EXEC" not in output
 
 
 def test_a_password_is_in_no_output_and_in_no_other_connection(runs: dict[str, Any]) -> None:
@@ -122,24 +150,19 @@ def wait_until(is_so: Any) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.playbook
-@pytest.mark.parametrize(
+ENDS = pytest.mark.parametrize(
     ("number", "whole_group"),
     [(signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)],
     ids=["ctrl-c", "sigterm", "sigkill"],
 )
-def test_an_end_leaves_no_process(
-    number: int, whole_group: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(MARK, str(tmp_path))
-    mark = f"{MARK}={tmp_path}"
-    hang = {"ansible_host": "hang", "kubemend_timeout": 3000}
-    by_worker = {**hang, "ansible_ssh_transfer_method": "piped", "ansible_become_password": "x"}
-    by_worker.update(kubemend_become=True, ansible_become_method="su")
-    unusual_hosts.write(tmp_path, {"m1": hang, "m2": hang, "m3": by_worker})
-    process = unusual_hosts.start(tmp_path, "fleet.yml")
+
+
+def end(folder: Path, number: int, whole_group: bool) -> None:
+    """End a play while its hosts hang; no process with the mark is left."""
+    mark = f"{MARK}={folder}"
+    process = unusual_hosts.start(folder, "fleet.yml")
     try:
-        wait_until(lambda: len(list(tmp_path.glob("hanging-*"))) >= 3)
+        wait_until(lambda: len(list(folder.glob("hanging-*"))) >= 3)
         if whole_group:
             os.killpg(process.pid, number)
         else:
@@ -149,6 +172,35 @@ def test_an_end_leaves_no_process(
         for pid in processes(mark):
             os.kill(pid, signal.SIGKILL)
         process.communicate(timeout=100)
+
+
+@pytest.mark.playbook
+@ENDS
+def test_an_end_leaves_no_process(
+    number: int, whole_group: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MARK, str(tmp_path))
+    hang = {"ansible_host": "hang", "kubemend_timeout": 3000}
+    by_worker = {**hang, "ansible_ssh_transfer_method": "piped", "ansible_become_password": "x"}
+    by_worker.update(kubemend_become=True, ansible_become_method="su")
+    unusual_hosts.write(tmp_path, {"m1": hang, "m2": hang, "m3": by_worker})
+    end(tmp_path, number, whole_group)
+
+
+@pytest.mark.playbook
+@ENDS
+def test_an_end_leaves_no_process_of_asyncssh(
+    number: int, whole_group: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("asyncssh")
+    hang = {"ansible_host": "hang", "kubemend_timeout": 3000}
+    hosts = {"m1": hang, "m2": hang, "m3": hang}
+    more, addresses = f"ForceCommand {tmp_path}/node", (unusual_hosts.ADDRESSES["hang"],)
+    with loopback_sshd.running(tmp_path, ("127.0.0.1", *addresses), more) as server:
+        monkeypatch.setenv(MARK, str(tmp_path))
+        unusual_hosts.write(tmp_path, unusual_hosts.behind(server, hosts))
+        end(tmp_path, number, whole_group)
+        unusual_hosts.end_hanging(tmp_path)
 
 
 @pytest.mark.playbook
@@ -171,3 +223,21 @@ def test_a_killed_task_leaves_no_process_and_is_a_failure(
     finally:
         for pid in processes(mark):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("transport", "installed", "expected", "notices"),
+    [("auto", True, True, 0), ("auto", False, False, 1), ("ssh", True, False, 0)],
+)
+def test_asyncssh_is_used_only_where_it_is_installed_and_wanted(
+    transport: str,
+    installed: bool,
+    expected: bool,
+    notices: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(fleet_evidence_info.library, "is_installed", lambda: installed)
+    monkeypatch.setattr(fleet_evidence_info.Display, "v", lambda _self, text: texts.append(text))
+    assert fleet_evidence_info._with_asyncssh({"transport": transport}) == expected
+    assert len(texts) == notices

@@ -26,8 +26,9 @@ def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def test_one_task_reads_the_hosts_where_it_can(warnings: list[str]) -> None:
-    assert answer({"kubemend_transport": "ssh"}) == ["fleet"]
+@pytest.mark.parametrize("transport", ["ssh", "auto"])
+def test_one_task_reads_the_hosts_where_it_can(transport: str, warnings: list[str]) -> None:
+    assert answer({"kubemend_transport": transport}) == ["fleet"]
     assert warnings == []
 
 

@@ -17,6 +17,7 @@ def test_the_options_are_those_of_the_action() -> None:
     for name, option in SPEC.items():
         assert documented[name]["type"] == option["type"]
         assert documented[name].get("default") == option.get("default")
+        assert documented[name].get("choices") == option.get("choices")
         assert documented[name].get("required", False) == option.get("required", False)
 
 
