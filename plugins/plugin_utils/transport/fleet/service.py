@@ -108,8 +108,8 @@ class Service:
             if number in self._hosts:
                 self._hosts[number].cancel()
             return
-        pipes, self._fds = self._fds[:3], self._fds[3:]
-        task = asyncio.ensure_future(self._ask(number, line, Channel(tuple(pipes))))
+        (feed, output, errors), self._fds = self._fds[:3], self._fds[3:]
+        task = asyncio.ensure_future(self._ask(number, line, Channel((feed, output, errors))))
         self._hosts[number] = task
         task.add_done_callback(lambda _task: self._hosts.pop(number, None))
 
