@@ -42,11 +42,13 @@ class Server:
         folder: the keys: key may log in, other may not; known names the host, changed another key.
         port: where it listens.
         process: its main process.
+        closed_port: where nothing listens, and nobody else may.
     """
 
     folder: Path
     port: int
     process: subprocess.Popen[bytes]
+    closed_port: int
 
     def line(self, *options: str, command: str = "true", key: str = "key") -> list[bytes]:
         """Return the command line of a client; a later option counts only where no earlier one."""
@@ -102,7 +104,9 @@ def running(
         process = subprocess.Popen(words, stderr=log, stdin=subprocess.DEVNULL)
     try:
         _wait(port, folder)
-        yield Server(folder, port, process)
+        with socket.socket() as closed:
+            closed.bind(("0.0.0.0", 0))
+            yield Server(folder, port, process, int(closed.getsockname()[1]))
     finally:
         process.terminate()
         process.wait()

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.unit.support.loopback_sshd import Server, free_port
+from tests.unit.support.loopback_sshd import Server
 
 # Plays ssh: the last argument is what the node's shell gets, one before it is the host's address.
 SSH = r"""#!/bin/bash
@@ -253,13 +253,13 @@ def behind(server: Server, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[s
         "ansible_ssh_private_key_file": str(folder / "key"),
         "ansible_ssh_executable": "ssh",
         "ansible_ssh_args": f"-F {folder}/config -o ControlMaster=no",
-        "closed_port": free_port(),
+        "closed_port": server.closed_port,
         "transport": "auto",
         "kubemend_timeout": 120,  # many real logins at once
     }
     rows = {name: {"ansible_host": "plain", **shared, **more} for name, more in hosts.items()}
-    if "hang" in rows:
-        rows["hang"]["kubemend_timeout"] = 5
+    for name in {"hang", "broken"} & set(rows):  # which never answer
+        rows[name]["kubemend_timeout"] = 5
     for row in rows.values():
         row["ansible_host"] = ADDRESSES.get(row["ansible_host"], row["ansible_host"])
         if row["ansible_host"].startswith("{{ 'pl'"):

@@ -8,11 +8,13 @@ from __future__ import annotations
 import yaml
 
 from ansible_collections.kubemend.remediation.plugins.action.fleet_evidence_info import SPEC
+from ansible_collections.kubemend.remediation.plugins.doc_fragments import collectors
 from ansible_collections.kubemend.remediation.plugins.modules import fleet_evidence_info
 
 
 def test_the_options_are_those_of_the_action() -> None:
-    documented = yaml.safe_load(fleet_evidence_info.DOCUMENTATION)["options"]
+    shared = yaml.safe_load(collectors.ModuleDocFragment.DOCUMENTATION)["options"]
+    documented = {**shared, **yaml.safe_load(fleet_evidence_info.DOCUMENTATION)["options"]}
     assert set(documented) == set(SPEC)
     for name, option in SPEC.items():
         assert documented[name]["type"] == option["type"]
