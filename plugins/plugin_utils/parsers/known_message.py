@@ -66,6 +66,9 @@ OF_WORKLOADS = frozenset(
         "xfs-for-a-small-volume",
     )
 )
+# Of the command line of a program. A program that has others within it has settings of its own for
+# their flags, which the checks name.
+OF_OWN_COMMAND = frozenset(("control-plane-flag-removed",))
 # Programs that log what others within them say.
 _EMBEDDED = (*message_table.EMBEDDED["k3s"], "k3s", "kube-proxy", "network", "cloud")
 _WITHIN: Mapping[str, tuple[str, ...]] = {
@@ -189,11 +192,13 @@ def _read(path: Path) -> Iterable[Row]:
 @functools.cache
 def _of_places(places: frozenset[str]) -> tuple[Row, ...]:
     """Return the rows of texts that are said at one of these places."""
-    names = {ANY, *places}
-    for place in places:
-        names.update(_WITHIN.get(place, ()))
+    own = {ANY, *places}
+    within = own.union(*(_WITHIN.get(place, ()) for place in places))
     rows = itertools.chain.from_iterable(files().values())
-    return tuple(row for row in rows if not row.places.isdisjoint(names))
+    known = (row for row in rows if not row.places.isdisjoint(within))
+    return tuple(
+        row for row in known if row.id not in OF_OWN_COMMAND or not row.places.isdisjoint(own)
+    )
 
 
 def find(places: Iterable[str], text: str, release: str | None = None) -> Known | None:

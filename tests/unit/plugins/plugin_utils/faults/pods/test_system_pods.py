@@ -188,7 +188,7 @@ def test_of_an_add_on_only_an_end_of_a_known_cause_counts(world, line, is_presen
     found = judged(world, "KM550")[1]
     assert bool(found) == is_present
     if found:
-        assert "Another program of the node has the port 80" in found[0].summary
+        assert "Known cause: " in found[0].summary
 
 
 def test_logs_that_were_left_out_are_unknown(world):
