@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.cri import (  # noqa: E501
-    ConfigFile,
-    ConfigLine,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    cri,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import containerd_tables
 
@@ -18,7 +17,9 @@ RUNTIME, IMAGES = "plugins.io.containerd.cri.v1.runtime", "plugins.io.containerd
 
 
 def _reason(version, table, key):
-    return containerd_tables.not_read(ConfigFile(version=version), ConfigLine(3, table, key, "x"))
+    return containerd_tables.not_read(
+        cri.ConfigFile(version=version), cri.ConfigLine(3, table, key, "x")
+    )
 
 
 @pytest.mark.parametrize(
