@@ -101,8 +101,8 @@ def _place(version: int, key: str) -> tuple[str, str] | None:
 
 def _of_others(version: int) -> tuple[str, ...]:
     """Return the plugins that only other versions of the file have."""
-    own = (CRI[version],) if version in CRI else (RUNTIME, IMAGES)
-    return tuple(plugin for plugin in PLUGINS if plugin not in own)
+    plugins = (CRI[version],) if version in CRI else (RUNTIME, IMAGES)
+    return tuple(plugin for plugin in PLUGINS if plugin not in plugins)
 
 
 def _instead(version: int, key: str) -> str:

@@ -162,8 +162,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     because: tuple[str, ...] = ()
     if status.death is not None:
         because = _because(host, status.death, document)
-    if not _stopped(status) and failed_units.without_runtime(document):
-        because = (*because, "KM564")
+    because += _of_layout(status, document)
     unit = shell_name(status.unit.name, "UNIT")
     order, advice = _order(document, status, unit)
     owner = supervisor.read(document)
@@ -203,6 +202,13 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         host.machine.version,
         is_of_program=True,
     )
+
+
+def _of_layout(status: KubeletStatus, document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return KM564 where the container runtime of a layout failed, and the kubelet ended."""
+    if _stopped(status) or not failed_units.without_runtime(document):
+        return ()
+    return ("KM564",)
 
 
 def _changes(document: Mapping[str, Any], status: KubeletStatus) -> tuple[PackageChange, ...]:
