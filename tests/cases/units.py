@@ -10,9 +10,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import (
+    failed_units,
     kubelet_end,
     kubelet_log,
     runtime,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
+    failed_units as names,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import cri
 
@@ -75,6 +79,7 @@ def journal(
         _of_kubelet(evidence, host, own, dated)
     else:
         _of_runtime(evidence, host, unit or own, dated)
+        _of_failed(evidence, host, unit or own, dated)
 
 
 def kubelet_started(evidence: Evidence, host: str, ago: int, restarts: int = 0) -> None:
@@ -120,6 +125,33 @@ def _of_runtime(evidence: Evidence, host: str, unit: str, dated: list[str]) -> N
     if row and runtime.ended(row):
         own = [line for line in dated if " systemd[1]: " not in line]
         row["said"] = [line[: runtime.LONGEST] for line in own[-runtime.KEPT :]]
+
+
+def _of_failed(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:
+    """Add a unit that failed by systemd's own words, where its collector asks for it."""
+    result = re.search(r"Failed with result '([\w-]+)'", "\n".join(dated))
+    if result is None or names.group(unit) != "runtime":
+        return
+    data = evidence.data(host, "failed_units")
+    data["failed"] = data.get("failed", 0) + 1
+    data.setdefault("units", []).append(
+        {
+            "name": unit,
+            "type": "simple",
+            "load_state": "loaded",
+            "active_state": "failed",
+            "sub_state": "failed",
+            "unit_file_state": "enabled",
+            "result": result.group(1),
+            "exec_main_status": 1,
+            "n_restarts": 5,
+            "fragment_path": f"/etc/systemd/system/{unit}",
+            "ended_at": evidence.now - 20,
+            "bound_to": [],
+            "lines": kubelet_end.last(dated)[-failed_units.KEPT :],
+            "error": None,
+        }
+    )
 
 
 def as_started(unit: dict[str, Any], now: float) -> dict[str, Any]:

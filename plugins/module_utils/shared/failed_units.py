@@ -42,6 +42,8 @@ GROUPS = {
         "ufw.service",
     ),
     "address": ("haproxy.service", "keepalived.service"),
+    # Of layouts that have their own; those of packages belong to the collector runtime.
+    "runtime": ("snap.k8s.containerd.service", "snap.microk8s.daemon-containerd.service"),
     "machine": (
         "apparmor.service",
         "dbus.service",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -54,6 +55,8 @@ REFUSED_MEMORY = (
     "delete the memory manager checkpoint file",
     "the expected machine state is different from the real one",
 )
+# What it says of cpu_manager_state where the checksum is that of other content.
+_CORRUPT = re.compile(r"checkpoint is corrupted\b.{0,60}CPU manager checkpoint file")
 # With one of these a kubelet picks the CPUs that it reserves by rules of its own.
 SPREADING = (cpu_manager_options.NUMA, cpu_manager_options.CORES, cpu_manager_options.CACHE)
 RESERVED_CGROUPS = (
@@ -112,9 +115,9 @@ class Node:
     state and file: None where there is no cpu_manager_state, or it could not be read (then trouble
     says why). last_words: the line with which a kubelet that does not run gave its managers up,
     where the deep tier was asked for. refused_memory: the line with which one that ended refused
-    memory_manager_state. lent: what a reset that did not come to its end added to its arguments.
-    config_path: its --config. proven: a kubelet that is well was started with what its files say
-    now.
+    memory_manager_state; corrupt_state: the same of a cpu_manager_state that is corrupt. lent: what
+    a reset that did not come to its end added to its arguments. config_path: its --config. proven:
+    a kubelet that is well was started with what its files say now.
     """
 
     config: KubeletConfig
@@ -131,6 +134,7 @@ class Node:
     refused_memory: str = ""
     config_path: str | None = None
     proven: bool = False
+    corrupt_state: str = ""
 
     @property
     def options(self) -> dict[str, str]:
@@ -372,6 +376,7 @@ def read(document: Mapping[str, Any]) -> Node | None:
         _refused_memory(document),
         _path(kubelet),
         _proven(kubelet),
+        _corrupt_state(document, answer.cpu_state),
     )
 
 
@@ -447,15 +452,36 @@ def _refused_memory(document: Mapping[str, Any]) -> str:
 
     No reading of the file alone shows that.
     """
+    death = _death(document)
+    if death is None or not death.certain:
+        return ""
+    if death.cause != kubelet_exit_cause.MEMORY_MANAGER_STATE:
+        return ""
+    return death.line if any(words in death.line for words in REFUSED_MEMORY) else ""
+
+
+def _corrupt_state(document: Mapping[str, Any], file: FileRecord | None) -> str:
+    """Return the line with which a kubelet exited over a corrupt cpu_manager_state, or nothing.
+
+    Its words are whole, so that no other line has to prove them. A file that was written since is
+    not the one that it read.
+    """
+    death = _death(document)
+    if death is None or not _CORRUPT.search(death.line):
+        return ""
+    logged = kubelet_status.moment(death.line)
+    written = file.mtime if file is not None else None
+    if logged is not None and written is not None and written > logged + 1:
+        return ""
+    return death.line
+
+
+def _death(document: Mapping[str, Any]) -> kubelet_exit_cause.Death | None:
+    """Return how a kubelet exited that does not run, or None."""
     status = kubelet_status.read(document)
-    if status is None or not status.ended or status.death is None:
-        return ""
-    exit_cause = status.death
-    if not exit_cause.certain or exit_cause.cause != kubelet_exit_cause.MEMORY_MANAGER_STATE:
-        return ""
-    if any(words in exit_cause.line for words in REFUSED_MEMORY):
-        return exit_cause.line
-    return ""
+    if status is None or not status.ended:
+        return None
+    return status.death
 
 
 def memory_policy(node: Node) -> tuple[str | None, Setting | None]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.node.cni import Cni
 from ..evidence.answers.node.cri import Cri
 from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ..evidence.answers.node.kubelet import Networks as CniFolder
@@ -46,6 +47,7 @@ class Networks:
     names: names of the files that are not empty
     error: why it could not be listed, "missing" where there is none
     unread: why the runtime loaded nothing from it, by its own words; empty where it is not known
+    bare: where its runtime looks for the programs of CNI, and there is none; else empty
     """
 
     folder: str
@@ -53,6 +55,7 @@ class Networks:
     empty: tuple[str, ...] = ()
     error: str = ""
     unread: str = ""
+    bare: str = ""
 
 
 @dataclass(frozen=True)
@@ -240,7 +243,16 @@ def _networks(folder: CniFolder | None, document: Mapping[str, Any]) -> Networks
         tuple(one_line(file.name, 120) for file in folder.files if not file.size),
         one_line(folder.error or "", 120),
         _unread(document),
+        _bare(document),
     )
+
+
+def _bare(document: Mapping[str, Any]) -> str:
+    """Return the folders for programs of CNI where they are known to have none, or ""."""
+    cni = contract.answer(document, Cni)
+    if cni.programs is None or cni.programs:
+        return ""
+    return one_line(" and ".join(cni.bin_dirs or ()), 300)
 
 
 def _unread(document: Mapping[str, Any]) -> str:

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
-from ..evidence.answers.node.cri import ConfigFile, Cri
+from ..evidence.answers.node.cri import Cri
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.pinning import Pinning
 from ..evidence.document import one_line
 from ..parsers import pflag
+from . import containerd_tables
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
 from .result import EvidenceRef
@@ -28,11 +29,6 @@ SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
 FIRST_ASKING = (1, 31)  # KubeletCgroupDriverFromCRI is beta, and on
 KEY = "SystemdCgroup"
 ROOTS = {"kubepods.slice": SYSTEMD, "kubepods": CGROUPFS}
-# The tables that a version of containerd's configuration reads: the plugin's name, quoted or not.
-TABLES = {
-    2: "plugins.io.containerd.grpc.v1.cri.containerd.runtimes.",
-    3: "plugins.io.containerd.cri.v1.runtime.containerd.runtimes.",
-}
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,8 @@ def places(document: Mapping[str, Any], host: str) -> Iterator[EvidenceRef]:
             if line.key not in (KEY, "systemd_cgroup"):
                 continue
             shown = True
-            text = f"[{line.table}] {line.key} = {line.value}{_not_read(file, line.table)}"
+            reason = containerd_tables.not_read(file, line)
+            text = f"[{line.table}] {line.key} = {line.value}{_after(reason)}"
             yield EvidenceRef("file", host, path=file.path, line=line.line, text=text)
     if files and not shown:
         text = files[0].error or f"no line with {KEY}: the default is false"
@@ -117,19 +114,11 @@ def unread(document: Mapping[str, Any]) -> str:
     """Return the clause that a line sets the driver where the runtime does not read it, or ""."""
     for file in contract.answer(document, Cri).files:
         for line in file.lines:
-            reason = _not_read(file, line.table) if line.key == KEY else ""
+            reason = containerd_tables.not_read(file, line) if line.key == KEY else ""
             if reason:
-                return f"{KEY} in {one_line(file.path, 200)}:{line.line} is in {reason[2:]}"
+                return f"{KEY} in {one_line(file.path, 200)}:{line.line} is in {reason}"
     return ""
 
 
-def _not_read(file: ConfigFile, table: str) -> str:
-    """Return why a table has no effect in a file of this version, or ""."""
-    version = file.version or 1
-    read = TABLES.get(version)
-    other = any(table.startswith(prefix) for prefix in TABLES.values())
-    if not other or (read is not None and table.startswith(read)):
-        return ""
-    if read is None:
-        return ": a table that is read only in a file with a line version = 2 above all tables"
-    return f": a table that version {version} of the configuration does not read"
+def _after(reason: str) -> str:
+    return f": {reason}" if reason else ""

@@ -23,6 +23,7 @@ from ..base import CheckResult, Detection, causes, node_check, unknown
 from ..known_causes import explained
 
 SHOWN, QUOTED = 4, 240
+RUNTIME = "runtime"
 _BY_SYSTEMD = re.compile(r" systemd(?:\[1\])?: ")
 _WORSE = re.compile(
     r"(?i)\berror\b|fail|fatal|could ?n.t|cannot|unable|denied|no such|refused|not found|invalid"
@@ -39,11 +40,13 @@ class _Group:
     """What units of one group are for.
 
     is_partial: whether such a unit may fail at what pods do not need
+    is_vital: whether no pod of the node can do without it
     """
 
     clause: str
     advice: str
     is_partial: bool = False
+    is_vital: bool = False
 
 
 GROUPS: Mapping[str, _Group] = {
@@ -77,6 +80,12 @@ GROUPS: Mapping[str, _Group] = {
         "modules, settings or sessions of the machine are not as they are configured",
         "see the line: what it names, and who asks for it",
         True,
+    ),
+    RUNTIME: _Group(
+        "it is the container runtime of this node: the kubelet starts no containers, and ends where"
+        " it finds none",
+        "MicroK8s has ctr as microk8s ctr",
+        is_vital=True,
     ),
     names.DEVICES: _Group(
         "pods may get no devices",
@@ -122,11 +131,26 @@ def _hit(host: Host, row: FailedUnit) -> Detection:
         component=unit.rpartition(".")[0],
         severity=_severity(group, row),
     )
-    return explained(hit, (known_message.KERNEL, "node"), [line, *reversed(row.lines)])
+    places: tuple[str, ...] = (known_message.KERNEL, "node")
+    if is_runtime(row):
+        places = (*places, *known_message.RUNTIMES)
+    return explained(hit, places, [line, *reversed(row.lines)])
+
+
+def is_runtime(row: FailedUnit) -> bool:
+    """Tell whether a unit is the container runtime of a layout."""
+    return names.group(row.name) == RUNTIME
+
+
+def without_runtime(document: Mapping[str, Any]) -> bool:
+    """Tell whether KM564 reports the container runtime of a layout."""
+    return any(map(is_runtime, contract.answer(document, FailedUnits).units))
 
 
 def _severity(group: _Group, row: FailedUnit) -> str | None:
-    """Return info where a unit may have failed at what pods do not need."""
+    """Return info where a unit may have failed at what pods do not need; critical for a runtime."""
+    if group.is_vital:
+        return "critical"
     if group.is_partial and not any(map(_OF_PODS.search, row.lines)):
         return "info"
     return None

@@ -50,6 +50,7 @@ from . import cgroup_driver as cgroup_driver_check
 from . import (
     client_certificate,
     container_runtime,
+    failed_units,
     firewall,
     kubelet_configuration,
     kubelet_exit_advice,
@@ -113,6 +114,7 @@ SHOWN = 5
         "boot",
         "package_changes",
         "component_units",
+        "failed_units",
     ),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -160,6 +162,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     because: tuple[str, ...] = ()
     if status.death is not None:
         because = _because(host, status.death, document)
+    because += _of_layout(status, document)
     unit = shell_name(status.unit.name, "UNIT")
     order, advice = _order(document, status, unit)
     owner = supervisor.read(document)
@@ -199,6 +202,13 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         host.machine.version,
         is_of_program=True,
     )
+
+
+def _of_layout(status: KubeletStatus, document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return KM564 where the container runtime of a layout failed, and the kubelet ended."""
+    if _stopped(status) or not failed_units.without_runtime(document):
+        return ()
+    return ("KM564",)
 
 
 def _changes(document: Mapping[str, Any], status: KubeletStatus) -> tuple[PackageChange, ...]:

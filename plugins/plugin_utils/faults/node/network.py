@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ....module_utils.shared.kernel_modules import XTABLES
 from ...evidence.answers.cluster.nodes import Condition
@@ -94,7 +95,7 @@ PRESSURES = {
     "Network of pods is not set up",
     severity="critical",
     applies="Nodes whose kubelet posts its conditions",
-    needs=("kubelet",),
+    needs=("kubelet", "cni"),
     cluster_needs=("nodes",),
     current_only=True,
     explained_by=_WITHOUT_MODULES,
@@ -116,8 +117,25 @@ def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:
             # an older release collected it
             missing.append(cluster.missing_answer("nodes", "not_asked"))
         elif _NETWORK.search(ready.message):
-            hits.append(_uninitialised(cluster, view, ready))
+            hits.append(_with_programs(view, _uninitialised(cluster, view, ready)))
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
+
+
+def _with_programs(view: NodeView, hit: Detection) -> Detection:
+    """Return a hit that names the folder of a node which has no programs of CNI."""
+    networks = view.host.identity.networks if view.host is not None else None
+    if view.host is None or networks is None or not networks.bare:
+        return hit
+    proof = EvidenceRef("file", view.host.host, path=networks.bare, text="has no programs of CNI")
+    return replace(
+        hit,
+        summary=f"{hit.summary}; {networks.bare} has no programs of CNI, without which no plugin"
+        " gives a pod its network",
+        evidence=(*hit.evidence, proof),
+        remedy=f"put the programs of CNI into {networks.bare} (the package kubernetes-cni, or the"
+        f" archive of containernetworking/plugins: loopback, bridge, host-local, portmap); then"
+        f" {hit.remedy}",
+    )
 
 
 def _is_untaken(view: NodeView, ready: Condition) -> bool:

@@ -280,6 +280,8 @@ def differs(host: Host, node: Node) -> Iterator[Detection]:
     state = known_state(node)
     if state is None or state.problem or node.policy == state.policy:
         return
+    if node.corrupt_state:
+        return  # KM302: the kubelet tells another reason, which comes before a look at the policy
     if state.more and not state.policy:
         raise Unjudged(_newer(node, state))
     yield _hit(
@@ -302,7 +304,7 @@ def differs(host: Host, node: Node) -> Iterator[Detection]:
     risk=3,
 )
 def corrupt(host: Host, node: Node) -> Iterator[Detection]:
-    """KM302: it is well formed, and its checksum is that of other content."""
+    """KM302: it is well formed, and corrupt by its checksum or by the kubelet's own words."""
     state = known_state(node)
     if state is None or state.problem:
         return
@@ -314,6 +316,18 @@ def corrupt(host: Host, node: Node) -> Iterator[Detection]:
             node,
             f"cpu_manager_state does not have the checksum that it names: {consequence(node)}",
             [_file(host, node, _content(node))],
+            _over_it(node),
+        )
+    elif node.corrupt_state:
+        yield _hit(
+            host,
+            node,
+            "cpu_manager_state is corrupt by the kubelet's own words, as where the machine crashed"
+            f" while it was written: {consequence(node)}",
+            [
+                EvidenceRef("log", host.host, text=node.corrupt_state),
+                _file(host, node, _content(node)),
+            ],
             _over_it(node),
         )
 

@@ -90,3 +90,22 @@ def test_a_plugin_that_was_stopped_with_the_kubelet(world):
     (found,) = judged(world, "KM564")[1]
     assert "with kubelet.service" in found.summary
     assert f"systemctl restart {name}" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "unit", ["snap.microk8s.daemon-containerd.service", "snap.k8s.containerd.service"]
+)
+def test_the_runtime_of_a_layout_is_why_its_kubelet_ends(world, unit):
+    words = (
+        'failed to recover state: failed to reserve sandbox name \\"a_b_c_0\\": name \\"a_b_c_0\\"'
+        ' is reserved for \\"0107b2\\"'
+    )
+    fail(world, unit, [HEAD.format(1, f'containerd[7]: level=fatal msg="no CRI" error="{words}"')])
+    world.data("w1", "kubelet").update(process=None)
+    down = {"active_state": "failed", "sub_state": "failed", "result": "exit-code"}
+    world.data("w1", "kubelet")["unit"].update(down, exec_main_status=255, main_pid=0)
+    (found,) = judged(world, "KM564")[1]
+    assert (found.severity, found.component) == ("critical", unit.rpartition(".")[0])
+    assert "Known cause: containerd does not start its CRI" in found.summary
+    ended = [row for row in judged(world, "KM502")[1] if row.host == "w1"]
+    assert [row.because for row in ended] == [("KM564",)]

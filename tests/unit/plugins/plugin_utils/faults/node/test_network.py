@@ -305,3 +305,23 @@ def test_a_configuration_that_cri_o_did_not_take(world, runtime, names, is_named
     _verdicts, (found,) = judged(world, "KM519")
     assert ("CRI-O has not taken it (Missing CNI default network)" in found.summary) is is_named
     assert ("restart crio" in found.remedy) is is_named
+
+
+@pytest.mark.parametrize(
+    ("programs", "folders", "is_told"),
+    [
+        ([], ["/opt/cni/bin"], True),
+        (["loopback"], ["/opt/cni/bin"], False),
+        (None, ["/opt/cni/bin"], False),
+        (None, None, False),
+    ],
+)
+def test_a_folder_without_programs_is_named(world, programs, folders, is_told):
+    networks(world)
+    ready(world, "False", DOCKER)
+    answer = {"folder": "/etc/cni/net.d", "files": [], "bin_dirs": folders, "programs": programs}
+    world.documents["w1"]["collectors"]["cni"] = {"status": "ok", "data": answer}
+    _verdict, (found,) = judged(world, "KM519")
+    assert ("/opt/cni/bin has no programs" in found.summary) is is_told
+    assert ("/opt/cni/bin" in {proof.path for proof in found.evidence}) is is_told
+    assert found.remedy.startswith("put the programs of CNI into /opt/cni/bin") is is_told

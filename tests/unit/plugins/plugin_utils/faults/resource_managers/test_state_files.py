@@ -404,3 +404,46 @@ def test_the_last_words_of_a_kubelet_that_does_not_start():
     assert [proof.text for proof in node.findings()[0].evidence if proof.kind == "log"] == [
         lines[1]
     ]
+
+
+CORRUPT = (
+    "2026-11-24T13:04:56+0000 w1 kubelet[5]: F1105 08:11:16.571249 5 kubelet.go:1380] Failed to"
+    " start ContainerManager start cpu manager error: could not restore state from checkpoint:"
+    " checkpoint is corrupted, please drain this node and delete the CPU manager checkpoint file"
+    ' "/var/lib/kubelet/cpu_manager_state" before restarting Kubelet'
+)
+LOGGED = 1795525496.0  # 2026-11-24T13:04:56+0000
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "codes"),
+    [
+        (CORRUPT, LOGGED - 900, ["KM302"]),
+        (CORRUPT, None, ["KM302"]),
+        # somebody wrote another one since
+        (CORRUPT, LOGGED + 60, ["KM301"]),
+        (
+            CORRUPT.replace(
+                "checkpoint is corrupted",
+                'configured policy "static" differs from state checkpoint policy "none"',
+            ),
+            LOGGED - 900,
+            ["KM301"],
+        ),
+        (CORRUPT.replace("CPU manager", "memory manager"), LOGGED - 900, ["KM301"]),
+    ],
+)
+def test_the_reason_that_the_kubelet_tells_comes_before_that_of_its_file(line, written, codes):
+    node = Node(NONE_STATE)
+    node.seen["cpu_state"]["mtime"] = written
+    node.kubelet["process"] = None
+    node.kubelet["unit"].update(
+        active_state="failed",
+        sub_state="failed",
+        result="exit-code",
+        exec_main_status=255,
+        main_pid=0,
+    )
+    ended = {"unit": "kubelet.service", "lines": [line]}
+    node.document["collectors"]["kubelet_end"] = {"status": "ok", "data": ended}
+    assert [code for code in node.present() if code in ("KM301", "KM302")] == codes
