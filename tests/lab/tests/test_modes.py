@@ -78,6 +78,15 @@ def test_check_mode_strategy_free_and_a_json_callback_change_no_verdict(play, tm
         assert verdicts(report) == verdicts(expected)
 
 
+@pytest.mark.parametrize("transport", ["ssh", "auto"])
+def test_one_task_for_all_hosts_changes_no_verdict(play, transport):
+    _done, expected = play()
+    done, report = play("-e", f"kubemend_transport={transport}", "-vvv")
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert verdicts(report) == verdicts(expected)
+    assert ("ASYNCSSH: EXEC" in done.stdout) == (transport == "auto")
+
+
 def test_fail_on_decides_the_exit_code(play):
     done, report = play("-e", "kubemend_fail_on=critical")
     assert (done.returncode, report["exit_code"], report["exit_reason"]) == (2, 2, "threshold")
