@@ -457,6 +457,24 @@ HARMLESS = [
         " get default interface: unable to find default route",
     ),
     (
+        "flannel-interface-missing",
+        "network",
+        "I0101 10:00:00.000000 1 main.go:553] Could not find valid interface matching eth1: error"
+        " looking up interface eth1: route ip+net: no such network interface",
+    ),
+    (
+        "sata-disk-fails",
+        "kernel",
+        "ata1.00: failed command: READ LOG DMA EXT",
+    ),
+    (
+        "modules-of-kernel-not-there",
+        "kubeadm",
+        'failed to parse kernel config: unable to load kernel module: "configs", output: "modprobe:'
+        " ERROR: ../libkmod/libkmod.c:586 kmod_search_moddep() could not open moddep file"
+        " '/lib/modules/5.15.0-100-generic/modules.dep.bin'\\n\", err: exit status 1",
+    ),
+    (
         "sysctl-of-pod-unknown",
         "k3s",
         'time="2024-03-01T10:00:00Z" level=error msg="Failed to set sysctl: open'
@@ -917,6 +935,12 @@ WARNINGS = [
     ("the same driver (KM524)", "drain the node"),
     ("or hostUsers: true", "root of the node"),
     ("CATTLE_CA_CHECKSUM", "settings.management.cattle.io cacerts"),
+    ("/dev/{array} --add", "do not --add"),
+    ("stop and start the instance", "instance store"),
+    ("systemReservedCgroup: /system.slice", "kills sshd"),
+    ("crictl ps -a --state Exited -q | xargs", "drain the node"),
+    ("mv {file} {file}.bad", "kubectl ko nb kick"),
+    ("disable multipathd", "multipath -ll"),
 ]
 
 
@@ -925,6 +949,13 @@ def test_an_advice_says_what_its_command_can_take_away(command: str, warning: st
     rows = [row for row in ROWS if command in f"{row.cause} {row.advice}"]
     assert rows
     assert [row.id for row in rows if warning not in row.advice] == []
+
+
+def test_one_modprobe_of_several_modules_takes_all_as_modules() -> None:
+    """Without -a, modprobe gives all names after the first one to that module as parameters."""
+    several = re.compile(r"modprobe (?!-)\w+(?: [a-z0-9]+_\w+)+")
+    assert several.search("modprobe ip_tables iptable_nat")
+    assert [row.id for row in ROWS if several.search(row.advice)] == []
 
 
 def test_a_node_that_is_to_register_again_is_drained_and_no_member_of_etcd() -> None:
