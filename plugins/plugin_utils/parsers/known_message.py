@@ -21,7 +21,6 @@ it.
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -192,12 +191,13 @@ def _read(path: Path) -> Iterable[Row]:
 @functools.cache
 def _of_places(places: frozenset[str]) -> tuple[Row, ...]:
     """Return the rows of texts that are said at one of these places."""
-    own = {ANY, *places}
-    within = own.union(*(_WITHIN.get(place, ()) for place in places))
-    rows = itertools.chain.from_iterable(files().values())
-    known = (row for row in rows if not row.places.isdisjoint(within))
+    names = {ANY, *places}
+    supervised = names.union(*(_WITHIN.get(place, ()) for place in places))
+    rows = [row for file in files().values() for row in file]
     return tuple(
-        row for row in known if row.id not in OF_OWN_COMMAND or not row.places.isdisjoint(own)
+        row
+        for row in rows
+        if not row.places.isdisjoint(names if row.id in OF_OWN_COMMAND else supervised)
     )
 
 

@@ -139,7 +139,7 @@ def _hit(host: Host, row: FailedUnit) -> Detection:
 
 def is_runtime(row: FailedUnit) -> bool:
     """Tell whether a unit is the container runtime of a layout."""
-    return names.group(row.name) == RUNTIME
+    return bool(names.group(row.name) == RUNTIME)
 
 
 def without_runtime(document: Mapping[str, Any]) -> bool:
