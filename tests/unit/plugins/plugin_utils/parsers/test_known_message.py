@@ -153,6 +153,50 @@ HARMLESS = [
         "dial tcp: lookup localhost on 127.0.0.53:53: server misbehaving",
     ),
     (
+        "spdk-without-huge-pages",
+        "csi",
+        "EAL: No free 2048 kB hugepages reported on node 1",
+    ),
+    (
+        "spdk-without-huge-pages",
+        "csi",
+        "EAL: No available 1048576 kB hugepages reported",
+    ),
+    (
+        "shim-of-containerd-ended",
+        "containerd",
+        'time="2025-01-21T11:03:48.722299976+08:00" level=error msg="collecting metrics for 1234"'
+        ' error="ttrpc: closed: unknown"',
+    ),
+    (
+        "shim-of-containerd-ended",
+        "event",
+        "Readiness probe errored: rpc error: code = Unknown desc = failed to exec in container:"
+        ' failed to start exec "1234": ttrpc: closed: unknown',
+    ),
+    (
+        "sandbox-image-of-another-architecture",
+        "event",
+        "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to start sandbox"
+        ' container "1234": failed to create shim task: fork/exec /usr/bin/runc: exec format error',
+    ),
+    (
+        "kata-without-vhost-vsock",
+        "event",
+        "failed to create shim task: open /dev/vhost-vsock: permission denied",
+    ),
+    (
+        "etcd-disk-full",
+        "k3s",
+        "write /var/lib/rancher/k3s/agent/images/a.tmp: no space left on device",
+    ),
+    (
+        "device-agent-without-rights",
+        "device-plugin",
+        'pods is forbidden: User "system:serviceaccount:web:hydra-intelligence" cannot list'
+        ' resource "pods" in API group "" at the cluster scope',
+    ),
+    (
         "api-server-sheds-requests",
         "kube-apiserver",
         "Cannot evict pod as it would violate the pod's disruption budget.",
@@ -920,6 +964,12 @@ WARNINGS = [
     ("LimitNOFILE=1048576", "live-restore"),
     ("lower default_ulimits", "live-restore"),
     ("backlog_wait_time", "loses records"),
+    ("disable multipathd", "multipath -ll shows no disk"),
+    ('echo "InitiatorName=', "Only where it is missing or empty"),
+    ("phase upload-config kubeadm", "overwrite the ConfigMap kubelet-config"),
+    ("UNLOAD_STORAGE_MODULES=true", "drain it"),
+    ("wc -c of that file", "is a secret"),
+    ("vm.nr_hugepages=1024", "never set a lower number"),
     ("libnvidia-container is older", "1.35"),
     ("restart kube-apiserver of all", "one after the other"),
     ("add {action} to a policy", "explicit deny"),
