@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.logs.memory_kills import CGROUP
 from ..evidence import contract
 from ..evidence.answers.cluster.object_events import ObjectEvent
 from ..evidence.answers.node.kernel_log import KernelLog, MemoryKill
@@ -22,6 +21,7 @@ from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from .moments import moment
 
+CGROUP = "cgroup"  # how the collector calls a kill within a limit
 REASONS = frozenset(("SystemOOM", "OOMKilling"))
 HOUR = 3600.0  # seconds: what the kernel said before is no finding
 SLACK = 60.0  # seconds between the reading of the log and of the host's clock

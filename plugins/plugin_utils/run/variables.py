@@ -136,8 +136,8 @@ VARIABLES: dict[str, Variable] = {
             "How hosts are read. With `task`, each host has a task of Ansible's own. With `ssh`, "
             "one task reads all hosts, with less time of the controller for each. It reads them by "
             "clients of ssh, and hosts of other connections by their plugins. With `auto`, "
-            "asyncssh reads those hosts whose options of ssh it honours, where it is installed for "
-            "the Python of Ansible; it is the same as `ssh` for all others. Ansible's own output "
+            "asyncssh reads those hosts whose options of ssh it honours. It must be installed for "
+            "the Python of Ansible. All other hosts are read as with `ssh`. Ansible's own output "
             "then has one result for all of them. Only as an extra variable (`-e`). Repairs are "
             "always done by a task per host."
         ),

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    memory_kills as log_of_kills,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
     object_events,
 )
@@ -19,6 +22,10 @@ CLOCK = 1800000000.0
 OOM = "System OOM encountered, victim process: java, pid: 7"
 DETECTED = "Out of memory: Killed process 7 (java) total-vm:9kB"
 OF_OLD_KUBELETS = "System OOM encountered"
+
+
+def test_the_limit_of_a_cgroup_is_called_as_the_collector_calls_it():
+    assert memory_kills.CGROUP == log_of_kills.CGROUP
 
 
 def document(**log):

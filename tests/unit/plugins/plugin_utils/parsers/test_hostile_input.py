@@ -133,6 +133,9 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports impor
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import waivers_file
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run.settings import SettingsError
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import (
+    options as ssh_options,
+)
 from tests.unit.support import file_evidence
 
 EVERY_PLACE = frozenset(
@@ -275,6 +278,7 @@ PARSERS = (
         (bool,),
     ),
     Parser(release_number.parse, (TEXT,), (tuple, NONE)),
+    Parser(ssh_options.parse, (TEXT,), (dict,)),
     Parser(
         lambda text: known_message.find(EVERY_PLACE, text), (TEXT,), (known_message.Known, NONE)
     ),
