@@ -9,10 +9,9 @@ again as a new event: only the kernel's log has the time.
 
 import re
 
+from ..shared.memory_kills import CGROUP, MACHINE, MAX_KILLS
 from .repeated_lines import printable
 
-MAX_KILLS = 40
-MACHINE, CGROUP = "machine", "cgroup"
 # Before 4.20 a line of its own names the process that the kernel chose, which may not be the one
 # that it then kills.
 PAIR_SECONDS = 5

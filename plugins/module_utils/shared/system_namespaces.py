@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Namespaces of the pods that make the cluster itself: proxies, networks, DNS, cloud managers."""
 
+import re
+
 NAMES = (
     "kube-system",
     "kube-flannel",
@@ -51,35 +53,16 @@ ADD_ONS = (
     "vmware-system-csi",
 )
 # Pods of these names run on each node, in whatever namespace a chart was installed.
-OF_NODES = (
-    "dra-kubelet-plugin",
-    "kata-deploy",
-    "mofed-",
-    "node-exporter",
-    "node-labeller",
-    "node-problem-detector",
-    "nydus-snapshotter",
-    "sriov-network-config-daemon",
-    "virt-handler",
+OF_NODES = re.compile(
+    r"(?:^|-)(?:dra-kubelet-plugin|kata-deploy|mofed|node-exporter|node-labeller"
+    r"|node-problem-detector|nydus-snapshotter|sriov-network-config-daemon|virt-handler)(?:-|$)"
 )
 MIG_MANAGER = "mig-manager"
-DEVICE_PLUGINS = (
-    "device-plugin",
-    "device-dp",
-    "deviceplugin",
-    "shared-dp",
-    # of Intel, KubeVirt's of NVIDIA, and SR-IOV
-    "dlb-plugin",
-    "dsa-plugin",
-    "fpga-plugin",
-    "gpu-dp",
-    "gpu-plugin",
-    "iaa-plugin",
-    "npu-plugin",
-    "qat-plugin",
-    "sgx-plugin",
-    "sriovdp",
-    "smarter-device-manager",
+# The short names are whole words: a pod of users may have gpu-dpdk in its name.
+DEVICE_PLUGINS = re.compile(
+    r"device-?plugin|sriovdp|smarter-device-manager"
+    # of RDMA, KubeVirt's of NVIDIA, and of Intel
+    r"|(?:^|-)(?:(?:device|gpu|shared)-dp|(?:dlb|dsa|fpga|gpu|iaa|npu|qat|sgx)-plugin)(?:-|$)"
 )
 
 
@@ -92,12 +75,12 @@ def is_add_on(namespace, pod):
     """Return whether a pod is one of an add-on or an agent of nodes, and no device plugin."""
     if is_device_plugin(pod):
         return False
-    return namespace in ADD_ONS or any(word in pod for word in OF_NODES)
+    return namespace in ADD_ONS or OF_NODES.search(pod) is not None
 
 
 def is_device_plugin(pod):
     """Return whether a pod of this name is a device plugin."""
-    return any(word in pod for word in DEVICE_PLUGINS)
+    return DEVICE_PLUGINS.search(pod) is not None
 
 
 def is_of_devices(pod):

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...module_utils.shared.memory_kills import CGROUP, MAX_KILLS
 from ..evidence import contract
 from ..evidence.answers.cluster.object_events import ObjectEvent
 from ..evidence.answers.node.kernel_log import KernelLog, MemoryKill
@@ -21,7 +22,6 @@ from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from .moments import moment
 
-CGROUP = "cgroup"  # how the collector calls a kill within a limit
 REASONS = frozenset(("SystemOOM", "OOMKilling"))
 HOUR = 3600.0  # seconds: what the kernel said before is no finding
 SLACK = 60.0  # seconds between the reading of the log and of the host's clock
@@ -65,7 +65,12 @@ def extract(document: Mapping[str, Any]) -> KernelKills | None:
     begins = log.since
     if begins is not None and clock - begins > HOUR - SLACK:
         begins = None
-    return KernelKills(log.kills, clock, begins, log.cut)
+    return KernelKills(log.kills, clock, begins, log.cut or _is_full(log.kills, clock))
+
+
+def _is_full(kills: tuple[MemoryKill, ...], clock: float) -> bool:
+    """Tell whether the last hour may have had more kills than a node sends."""
+    return len(kills) >= MAX_KILLS and clock - min(kill.at or 0.0 for kill in kills) < HOUR
 
 
 def compare(event: ObjectEvent, kernel: KernelKills | None) -> Confirmation:

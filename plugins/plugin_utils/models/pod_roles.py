@@ -43,7 +43,7 @@ _CSI = re.compile(
 )
 _DRIVER = re.compile(r"\bcsi\b|csi-\w*plugin|longhorn-manager|linstor-satellite")
 _DEVICES = re.compile(
-    r"device-?plugin|nvidia|gpu|dcgm|habana|rdma|mofed|ascend|hami|sriovdp"
+    r"device-?plugin|nvidia|gpu|dcgm|habana|rdma|\bmofed\b|\bascend\b|\bhami\b|sriovdp"
     r"|(?:dlb|dsa|fpga|iaa|npu|qat|sgx)-plugin|smarter-device|\bdra\b"
 )
 _PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES))

@@ -52,7 +52,7 @@ CLASSES = (
     ("disk", rb"^nvme nvme\d+: (?:I/O .{0,40}timeout|controller is down)|rejecting I/O to offline"),
     ("disk", rb"detected conn error \(\d+\)|^device-mapper: multipath: .{0,40}Failing path"),
     # What lies between the machine and a disk: a controller, a cable, a card, a bridge of USB.
-    ("disk", rb"^ata\d+(?:\.\d+)?: failed command: (?:READ|WRITE|FLUSH)"),
+    ("disk", rb"^ata\d+(?:\.\d+)?: failed command: (?:(?:READ|WRITE)(?! LOG)|FLUSH)"),
     ("disk", rb"^megaraid_sas .{1,40}waiting for \d+ commands to complete|_cm\d+: fault_state\("),
     ("disk", rb"^sd .{1,60} (?:timing out command, waited|uas_eh_abort_handler )"),
     ("disk", rb"^mmcblk\d+: .{0,40}error -\d+|^mmc\d+: Timeout waiting for hardware interrupt"),
@@ -118,7 +118,7 @@ CLASSES = (
     ),
     ("memory", rb"page allocation failure: order:|^SLUB: Unable to allocate memory"),
     ("memory", rb"^TCP: (?:out of memory|too many orphaned sockets)"),
-    ("memory", rb"^XFS: .{1,60} possible memory allocation deadlock"),
+    ("memory", rb"^XFS: (?:.{1,60} )?possible memory allocation deadlock"),
     ("crash", rb"^" + PROGRAMS + rb"\[\d+\]: segfault at |^traps: " + PROGRAMS + rb"\[\d+\]"),
     ("rules", rb"^(?:traps: )?(?:" + _OF_RULES + rb")\[\d+\](?:: segfault at | .{0,20}trap )"),
     (

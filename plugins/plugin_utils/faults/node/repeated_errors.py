@@ -14,6 +14,7 @@ from ...evidence.answers.node.component_end import ComponentEnd
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.repeated_errors import ComponentErrors
+from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
 from ...models import repeated_errors
 from ...models.api_node import and_others
@@ -63,7 +64,7 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
     "Kubelet or runtime repeats an error",
     severity="warning",
     applies="nodes whose kubelet and runtime run and write to journald",
-    needs=("kubelet", "kubelet_log", "runtime", "repeated_errors"),
+    needs=("system", "kubelet", "kubelet_log", "runtime", "repeated_errors"),
     # KM525 names itself what a kubelet repeats of its Node.
     explained_by=_OF_MACHINE
     | _OF_CONTROL_PLANE
@@ -75,8 +76,9 @@ def of_node(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     nothing = "neither its kubelet nor its runtime runs as a unit of its own"
     rare = tuple(_rare_errors(host, document))
     for result in _results(host, document, OF_NODE, ("kubelet", "runtime"), nothing):
-        if rare and not result.hits:
-            yield result._replace(hits=rare, applies=True)
+        # An error whose meaning is not known does not hide one whose cause is.
+        if rare and all(hit.severity == "info" for hit in result.hits):
+            yield result._replace(hits=(*rare, *result.hits), applies=True)
         else:
             yield result
 
@@ -88,7 +90,7 @@ def _rare_errors(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]
         return
     unit = one_line(kubelet.unit.name or "", 300) if kubelet.unit is not None else ""
     component = next((word for word in SUPERVISORS if unit.startswith(word)), "kubelet")
-    read_at, _rows = repeated_errors.rows(document)
+    read_at = _read_at(document)
     detections: dict[str, Detection] = {}
     for line in contract.answer(document, KubeletLog).lines:
         row = known_message.find((component,), line, host.releases.version(component))
@@ -97,11 +99,19 @@ def _rare_errors(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]
     yield from detections.values()
 
 
+def _read_at(document: Mapping[str, Any]) -> float:
+    """Return when the logs of a node were read; 0 where that is not known."""
+    read_at, _rows = repeated_errors.rows(document)
+    return read_at or contract.answer(document, System).clock or 0.0
+
+
 def _is_of_now(row: Known, line: str, started_at: float, read_at: float) -> bool:
     """Tell whether a row is told rarely, and its line is of this process and not too old."""
     if row.id not in RARELY_SAID:
         return False
     age = RARELY_SAID[row.id]
+    if age and not read_at:
+        return False  # how old the line is, is not known
     begin = max(started_at, read_at - age if age else 0)
     return (kubelet_status.moment(line) or 0) >= begin
 

@@ -37,6 +37,10 @@ def test_a_namespace(namespace, is_one):
         ("monitoring", "prometheus-node-exporter-abcde", True),
         ("a", "virt-handler-abcde", True),
         ("a", "virt-launcher-web-abcde", False),
+        ("a", "mofed-ubuntu24.04-84cb6b9485-ds-abcde", True),
+        # words of users' pods that have such a name within them
+        ("a", "thermofed-web-abcde", False),
+        ("a", "kata-deployments-ui-abcde", False),
         ("default", "metallb-system", False),
     ],
 )
@@ -52,6 +56,10 @@ def test_an_add_on(namespace, pod, is_add_on):
         ("nvidia-kubevirt-gpu-dp-daemonset-bcdfg", True, True),
         ("nvidia-mig-manager-bcdfg", False, True),
         ("calico-node-bcdfg", False, False),
+        ("rdma-shared-dp-ds-bcdfg", True, True),
+        ("intel-gpu-plugin-bcdfg", True, True),
+        ("gpu-dpdk-forwarder-bcdfg", False, False),
+        ("input-gpu-plugins-bcdfg", False, False),
     ],
 )
 def test_what_looks_at_devices(pod, is_plugin, is_of_devices):

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
-    memory_kills as log_of_kills,
-)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.cluster import (
     object_events,
 )
@@ -22,10 +19,6 @@ CLOCK = 1800000000.0
 OOM = "System OOM encountered, victim process: java, pid: 7"
 DETECTED = "Out of memory: Killed process 7 (java) total-vm:9kB"
 OF_OLD_KUBELETS = "System OOM encountered"
-
-
-def test_the_limit_of_a_cgroup_is_called_as_the_collector_calls_it():
-    assert memory_kills.CGROUP == log_of_kills.CGROUP
 
 
 def document(**log):
@@ -61,3 +54,20 @@ def test_an_event_of_an_older_release_has_no_count():
     event = object_events.ObjectEvent(reason="SystemOOM", message=OOM, count=5)
     told = memory_kills.compare(event, None)
     assert told.when.startswith("(SystemOOM), first at an unknown time")
+
+
+@pytest.mark.parametrize(
+    ("oldest", "cut"),
+    [
+        (60, True),  # more may have been killed before them in this hour
+        (4000, False),  # the hour has no other
+    ],
+)
+def test_a_node_sends_no_more_than_the_newest_kills(oldest, cut):
+    kills = [{"pid": n, "program": "web", "at": CLOCK - 30, "scope": "cgroup"} for n in range(39)]
+    kills.insert(0, {"pid": 99, "program": "web", "at": CLOCK - oldest, "scope": "cgroup"})
+    kernel = memory_kills.extract(document(kills=kills))
+    assert kernel.cut == cut
+    assert not memory_kills.extract(document(kills=kills[1:])).cut
+    event = object_events.ObjectEvent(reason="SystemOOM", message=OOM, count=1, texts=1)
+    assert memory_kills.compare(event, kernel).is_over != cut

@@ -42,3 +42,8 @@ def test_names_tell_the_part_of_the_cluster(
     row = PodError("kube-system", pod, container, "")
     assert pod_roles.role(row) == role
     assert place in pod_roles.places(row)
+
+
+@pytest.mark.parametrize("pod", ["hamilton-web-x2x4z", "ascending-x2x4z", "thermofed-x2x4z"])
+def test_a_name_of_devices_within_another_word_tells_nothing(pod: str) -> None:
+    assert "device-plugin" not in pod_roles.places(PodError("monitoring", pod, "web", ""))

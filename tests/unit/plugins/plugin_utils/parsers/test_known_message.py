@@ -66,6 +66,22 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "azure-network-service-not-there",
+        "event",
+        "Readiness probe failed: dial tcp 127.0.0.1:10090: connect: connection refused",
+    ),
+    (
+        "azure-network-service-not-there",
+        "event",
+        'Liveness probe failed: Get "http://127.0.0.1:10090/healthz": dial tcp 127.0.0.1:10090:'
+        " connect: connection refused",
+    ),
+    (
+        "cilium-envoy-low-port",
+        "network",
+        "listener: cannot bind '0.0.0.0:8080': Permission denied",
+    ),
+    (
         "iptables-in-use-by-another",
         "network",
         "running [/usr/bin/agent]: exit status 4: fork: Resource temporarily unavailable",
@@ -1273,3 +1289,12 @@ def test_the_last_release_of_a_flag_or_a_gate_is_told(component, text, last):
     found = known_message.find((component,), text)
     assert found is not None
     assert re.findall(r"\b\d\.\d\d\b", found.cause) == ([last] if last else [])
+
+
+def test_a_proxy_beside_any_program_says_nothing_of_node_exporter() -> None:
+    line = "failed to listen on secure address: listen tcp :9443: bind: address already in use"
+    found = known_message.find(("kube-rbac-proxy", "manager"), line)
+    assert found is None or found.id != "node-exporter-port-taken"
+    known = known_message.find(("kube-rbac-proxy", "node-exporter"), line)
+    assert known is not None
+    assert known.id == "node-exporter-port-taken"

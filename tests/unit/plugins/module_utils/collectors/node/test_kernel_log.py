@@ -63,6 +63,8 @@ LINES = (
     ("hardware", "Under-voltage detected! (0x00050005)"),
     ("hardware", "hwmon hwmon1: Undervoltage detected!"),
     ("memory", "XFS: runc:[1:CHILD](3580) possible memory allocation deadlock in kmem_zone_alloc"),
+    ("memory", "XFS: possible memory allocation deadlock in kmem_alloc (mode:0x250)"),
+    ("disk", "ata1.00: failed command: FLUSH CACHE EXT"),
     ("gpu", "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off"),
     ("gpu", "NVRM: API mismatch: the client has the version 535.54.03, but"),
     ("storage", "nfs: server 192.0.2.9 not responding, still trying"),
@@ -137,6 +139,8 @@ LINES = (
     ("audit", "audit: backlog limit exceeded"),
 )
 QUIET = (
+    # libata reads the log of a disk, which not every disk has
+    "ata1.00: failed command: READ LOG DMA EXT",
     # a workload at its own limit
     "Memory cgroup out of memory: Killed process 77 (java) total-vm:9000kB",
     "Memory cgroup out of memory: Killed process 77 (kube-state-metr) total-vm:9000kB",

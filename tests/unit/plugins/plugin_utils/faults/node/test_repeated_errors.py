@@ -433,3 +433,30 @@ def test_what_is_repeated_comes_before_what_is_told_rarely(world):
     give(world, "w1", "kubelet", "kubelet.service", LEASE)
     _said, (finding,) = verdict(world, "KM529", "w1")
     assert "401" in finding.summary
+
+
+def test_an_error_without_a_meaning_does_not_hide_what_is_told_rarely(world):
+    give(world, "w1", "kubelet", "kubelet.service", UNKNOWN)
+    log(world, "kubelet", FLEXVOLUME, 7000, 7002)
+    said, findings = verdict(world, "KM529", "w1")
+    assert said == "present"
+    assert sorted(finding.severity for finding in findings) == ["info", "warning"]
+    assert ["Known cause" in finding.summary for finding in findings].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("component", "text", "ago", "clock", "count"),
+    [
+        ("kubelet", FLEXVOLUME, 7000, None, 1),
+        ("k3s", EXPIRED, 7000, NOW, 0),
+        ("k3s", EXPIRED, 30, NOW, 1),
+        ("k3s", EXPIRED, 30, None, 0),  # how old it is, is not known
+    ],
+)
+def test_what_counts_for_a_time_has_the_clock_of_its_node(
+    world, component, text, ago, clock, count
+):
+    log(world, component, text, ago, 7002)
+    world.documents["w1"]["collectors"]["repeated_errors"] = {"status": "error", "error": "x"}
+    world.data("w1", "system")["clock"] = clock
+    assert len(verdict(world, "KM529", "w1")[1]) == count
