@@ -9,7 +9,6 @@ left to a worker, which asks again as Ansible's task does and says why the host 
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -24,7 +23,7 @@ from ..question import MAX_ANSWER, TOO_LARGE, NoAnswer, NodeError, Outcome, Ques
 from ..watchdog import TooLarge
 from .hosts import Host
 from .library import Library
-from .process import LOST, Process
+from .process import LOST, Process, with_pipes
 
 SSH_FAILED = 255
 # What Ansible's ssh plugin says where it has data for the command.
@@ -213,19 +212,14 @@ def _without_master(line: list[bytes]) -> list[bytes]:
 
 def _started(line: list[bytes], released: Callable[[int], None]) -> Process:
     """Start a client in a session of its own; close every pipe where that fails."""
-    pipes: list[int] = []
-    try:
-        for _stream in ("stdin", "stdout", "stderr"):
-            pipes += os.pipe()
-        its_input, write, out, its_out, err, its_err = pipes
-        started = subprocess.Popen(
-            line, stdin=its_input, stdout=its_out, stderr=its_err, start_new_session=True
+    started, reads, write = with_pipes(
+        lambda streams: subprocess.Popen(
+            line,
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            start_new_session=True,
         )
-    except OSError:
-        for fd in pipes:
-            os.close(fd)
-        raise
-    for fd in (its_input, its_out, its_err):
-        os.close(fd)
+    )
     started.returncode = 0  # Process waits for it
-    return Process(started.pid, (out, err), write, released)
+    return Process(started.pid, reads, write, released)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import array
 import importlib.util
 import json
-import os
 import socket
 import struct
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from contextlib import suppress
 
 from ansible.utils.display import Display
 
-from .process import LOST, Process, fork
+from .process import LOST, Process, fork, with_pipes
 
 HEAD = struct.Struct("!I")
 MAX_READ = 65536
@@ -72,22 +71,11 @@ class Library:
 
     def start(self, line: list[bytes]) -> Session:
         """Have a host asked by the options and the command of an ssh client; raises OSError."""
-        pipes: list[int] = []
-        try:
-            for _stream in ("stdin", "stdout", "stderr"):
-                pipes += os.pipe()
-            its_input, write, out, its_out, err, its_err = pipes
-            number = self._last = self._last + 1
-            words = [word.decode("utf-8", "surrogateescape") for word in line]
-            self._send([number, words], (its_input, its_out, its_err))
-        except OSError:
-            for fd in pipes:
-                os.close(fd)
-            raise
-        for fd in (its_input, its_out, its_err):
-            os.close(fd)
+        number = self._last = self._last + 1
+        words = [word.decode("utf-8", "surrogateescape") for word in line]
+        _sent, reads, write = with_pipes(lambda streams: self._send([number, words], streams))
         self._addresses[number] = words[-2]
-        return Session(self, number, (out, err), write)
+        return Session(self, number, reads, write)
 
     def _send(self, message: list[object], fds: tuple[int, ...] = ()) -> None:
         data = json.dumps(message).encode("ascii")

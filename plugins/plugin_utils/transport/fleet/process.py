@@ -10,12 +10,37 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TypeVar
 
 from . import guard
+
+Work = TypeVar("Work")
 
 MAX_READ = 256 * 1024
 MAX_WRITE = 65536
 LOST = -1  # the exit code of a process that was waited for elsewhere
+
+
+def with_pipes(
+    begin: Callable[[tuple[int, int, int]], Work],
+) -> tuple[Work, tuple[int, int], int]:
+    """Begin what works for a host; return it, the ends to read and the end to write.
+
+    begin: gets standard input, output and error of the work; an OSError of it closes every pipe
+    """
+    pipes: list[int] = []
+    try:
+        for _stream in ("stdin", "stdout", "stderr"):
+            pipes += os.pipe()
+        its_input, write, out, its_out, err, its_err = pipes
+        work = begin((its_input, its_out, its_err))
+    except OSError:
+        for fd in pipes:
+            os.close(fd)
+        raise
+    for fd in (its_input, its_out, its_err):
+        os.close(fd)
+    return work, (out, err), write
 
 
 class Process:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import guard
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet.process import (
     Process,
+    with_pipes,
 )
 
 
@@ -80,3 +84,29 @@ def test_a_process_that_was_not_started_kills_nobody() -> None:
     process.poll()
     process.kill()
     assert process.code == 0
+
+
+def descriptors() -> set[str]:
+    return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+
+def test_what_begins_has_three_pipes_and_we_have_their_other_ends() -> None:
+    before = len(descriptors())
+    streams, reads, write = with_pipes(lambda streams: [os.dup(fd) for fd in streams])
+    assert len(descriptors()) == before + 6
+    os.write(streams[1], b"output")
+    os.write(streams[2], b"errors")
+    os.write(write, b"input")
+    assert [os.read(fd, 9) for fd in (streams[0], *reads)] == [b"input", b"output", b"errors"]
+    for fd in (*streams, *reads, write):
+        os.close(fd)
+
+
+def test_what_does_not_begin_leaves_no_pipe() -> None:
+    def begin(_streams: tuple[int, int, int]) -> None:
+        raise OSError("no more processes")
+
+    before = descriptors()
+    with pytest.raises(OSError, match="no more processes"):
+        with_pipes(begin)
+    assert len(descriptors()) == len(before)
