@@ -124,7 +124,7 @@ TASK_PLAY = """
             collectors: [system]
             groups: [node]
             kubeconfig: "{{ kubemend_kubeconfig | default(omit) }}"
-            timeout: "{{ kubemend_timeout | default(1) | int }}"
+            timeout: "{{ kubemend_timeout | default(120) | int }}"
             terminal: false
           become: "{{ kubemend_become | default(true) | bool }}"
           register: _kubemend_asked
@@ -219,7 +219,8 @@ def write(folder: Path, hosts: dict[str, dict[str, Any]]) -> None:
             "ansible_ssh_executable": str(folder / "ssh"),
             "ansible_python_interpreter": sys.executable,
             "kubemend_become": False,
-            "kubemend_timeout": 1,
+            # A busy machine starts a program late: only a host that never answers has a short one.
+            "kubemend_timeout": 5 if name == "hang" else 120,
             **more,
         }
         for name, more in hosts.items()
@@ -255,11 +256,10 @@ def behind(server: Server, hosts: dict[str, dict[str, Any]]) -> dict[str, dict[s
         "ansible_ssh_args": f"-F {folder}/config -o ControlMaster=no",
         "closed_port": server.closed_port,
         "transport": "auto",
-        "kubemend_timeout": 120,  # many real logins at once
     }
     rows = {name: {"ansible_host": "plain", **shared, **more} for name, more in hosts.items()}
-    for name in {"hang", "broken"} & set(rows):  # which never answer
-        rows[name]["kubemend_timeout"] = 5
+    if "broken" in rows:  # which never answers either
+        rows["broken"]["kubemend_timeout"] = 5
     for row in rows.values():
         row["ansible_host"] = ADDRESSES.get(row["ansible_host"], row["ansible_host"])
         if row["ansible_host"].startswith("{{ 'pl'"):
