@@ -15,7 +15,7 @@ from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.package_changes import PackageChange
 from ...evidence.document import ends, one_line, shell_name
-from ...models import package_changes
+from ...models import boot_network, package_changes
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -95,6 +95,8 @@ SERVER = "rke2-server.service"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
 CGROUPS = "/sys/fs/cgroup/"
+# systemd starts it no more by itself.
+ENDED_FOR_GOOD = (systemd_unit.FAILED, systemd_unit.GAVE_UP)
 # Programs of several components, by what the names of their units contain.
 _WHOLE = ("kubelite", "k0s")
 SHOWN = 5
@@ -112,6 +114,7 @@ SHOWN = 5
         "kubelet_end",
         "unit_start",
         "boot",
+        "network",
         "package_changes",
         "component_units",
         "failed_units",
@@ -288,16 +291,27 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
-    """Return a clause and an advice where nothing orders a kubelet after its runtime at boot."""
+    """Return a clause and an advice where a kubelet was started at boot before what it needs."""
     name = boot_order.before_runtime(document, status)
     if not name:
-        return "", ""
+        return _network(document, status, unit)
     name = shell_name(name, "RUNTIME")
     return (
         f"; it was started at boot before {name} was ready: its unit has no After={name}",
         f"; and systemctl edit {unit}: [Unit] After={name} Wants={name}, [Service] Restart=always,"
         " or the next boot may end the same way",
     )
+
+
+def _network(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
+    """Return a clause and an advice where a kubelet was started at boot before its network."""
+    if status.death is None or status.state.kind not in ENDED_FOR_GOOD:
+        return "", ""
+    line = status.death.line
+    early = boot_network.early(document, status.unit.name, line, kubelet_status.moment(line))
+    if early is None:
+        return "", ""
+    return early.clause, early.advice(unit)
 
 
 def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str, ...]:
