@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...evidence import contract
@@ -15,7 +16,7 @@ from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.package_changes import PackageChange
 from ...evidence.document import ends, one_line, shell_name
-from ...models import boot_network, package_changes
+from ...models import boot_network, denied_file, package_changes
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -132,7 +133,8 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     elif status.ended and owner:
         yield _excluded(host, f"{owner} is why")
     elif status.ended:
-        yield present(_down(host, status, document), host=host.host, component=KUBELET)
+        hit = _with_denial(_down(host, status, document), status, document)
+        yield present(hit, host=host.host, component=KUBELET)
     elif status.wait is not None:
         hit = _waiting(host, status.unit.name, status.wait)
         yield present(hit, host=host.host, component=KUBELET)
@@ -205,6 +207,18 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         host.machine.version,
         is_of_program=True,
     )
+
+
+def _with_denial(hit: Detection, status: KubeletStatus, document: Mapping[str, Any]) -> Detection:
+    """Add who denies a kubelet a file; a program that is not executed is told by a refusal."""
+    if status.death is None or _stopped(status):
+        return hit
+    line, boot = status.death.line, contract.answer(document, Boot)
+    denial = denied_file.read(line, boot)
+    if not denial.sentence or refused_program.read(line, boot).clause:
+        return hit
+    summary, remedy = f"{hit.summary}. {denial.sentence}", f"{denial.advice}; else {hit.remedy}"
+    return replace(hit, summary=summary, remedy=remedy)
 
 
 def _of_layout(status: KubeletStatus, document: Mapping[str, Any]) -> tuple[str, ...]:

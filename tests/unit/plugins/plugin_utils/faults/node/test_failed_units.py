@@ -83,7 +83,9 @@ PROXY = (
 )
 
 
-@pytest.mark.parametrize(("enabled", "severity"), [("enabled", "critical"), ("disabled", "warning")])
+@pytest.mark.parametrize(
+    ("enabled", "severity"), [("enabled", "critical"), ("disabled", "warning")]
+)
 def test_a_kube_proxy_that_is_a_unit(world, enabled, severity):
     fail(world, "kube-proxy.service", PROXY, unit_file_state=enabled, sub_state="auto-restart")
     (found,) = judged(world, "KM564")[1]

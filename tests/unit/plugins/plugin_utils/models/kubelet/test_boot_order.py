@@ -99,3 +99,13 @@ def test_a_kubelet_that_was_started_before_its_network(world):
 def test_a_network_that_went_later_is_no_order(world, changes):
     broken(world, line=NO_ADDRESS, **changes)
     assert "network-online.target" not in told(world).remedy
+
+
+@pytest.mark.parametrize("enforce", ["1", "0"])
+def test_a_file_that_selinux_denies_to_the_kubelet(world, enforce):
+    line = 'E0712 09:30:11.651868     391 run.go:74] "command failed" err="failed to load kubelet'
+    line += ' config file, path: /etc/k.yaml, error: open /etc/k.yaml: permission denied"'
+    broken(world, line=line)
+    world.data("w1", "boot").update(selinux={"enforce": enforce, "config": "enforcing"})
+    told_at = [hit for hit in world.judge().findings if "/etc/k.yaml" in hit.summary]
+    assert [hit.code for hit in told_at if "SELinux" in hit.summary] == ["KM502"] * int(enforce)
