@@ -24,7 +24,8 @@ def tunnel(world: Any, told: str | None, present: str | None, name: str = "flann
     if told is not None:
         node(world, "w1")["vtep"] = {"vni": 1, "mac": told}
     row = {"name": name, "count": 1, "kind": "vxlan", "mtu": 1450, "mac": present}
-    world.data("w1", "network").setdefault("interfaces", []).append(row)
+    answer = {"status": "ok", "data": {"interfaces": [row]}}
+    world.documents["w1"]["collectors"]["network"] = answer
 
 
 def test_a_tunnel_whose_address_was_changed(world):
