@@ -24,6 +24,8 @@ _ERRORS = (
     rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERROR|ERR|FATAL|PANIC|CRITICAL)\b"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?(?:[\w./-]{1,40}: )?"
     rb"(?:[Ee]rror|[Ff]atal|panic|[Ff]ailed|[Ff]ailure|[Uu]nable|[Cc]ould not|[Cc]annot)\b"
+    # what the compiler of Cilium's programs says
+    rb'|level=warning msg=\\?"/[^\s"]{1,200}: error: '
     # Felix starts again and again, and tells of it as an information
     rb"|[\d/-]{8,10} [\d:.]{8,15} \[INFO\]\[\d+\] felix/int_dataplane\.go \d+: kube-proxy mode"
     rb" changed"

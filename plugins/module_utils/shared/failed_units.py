@@ -42,6 +42,8 @@ GROUPS = {
         "ufw.service",
     ),
     "address": ("haproxy.service", "keepalived.service"),
+    # Where no DaemonSet runs it.
+    "proxy": ("kube-proxy.service",),
     # Of layouts that have their own; those of packages belong to the collector runtime.
     "runtime": ("snap.k8s.containerd.service", "snap.microk8s.daemon-containerd.service"),
     "machine": (
@@ -57,9 +59,7 @@ GROUPS = {
 DEVICES, CLUSTER = "devices", "cluster"
 OF_DEVICES = ("nvidia-", "device-plugin", "habana", "amdgpu-")
 OF_CLUSTER = ("kube-", "k8s-", "crio-", "cni-", "calico-", "flanneld", "cloud-init")
-OTHERS = frozenset(
-    ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet")
-)
+OTHERS = frozenset(("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"))
 _GROUP_BY_NAME = {name: group for group, names in GROUPS.items() for name in names}
 
 

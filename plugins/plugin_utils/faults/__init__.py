@@ -31,6 +31,7 @@ from .control_plane import (
     restarts,
     services,
     shared_keys,
+    signing,
     static_pod_volumes,
     static_pods,
     writes_refused,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ..evidence import memoize
-from ..evidence.answers.cluster.nodes import Condition, Cordon, Node, Nodes, Taint
+from ..evidence.answers.cluster.nodes import Condition, Cordon, Node, Nodes, Taint, Vtep
 from ..evidence.document import one_line
 from . import ages, node_hosts
 from .cluster import Cluster, Host
@@ -31,6 +31,7 @@ class NodeView:
     capacity: the CPUs (in thousandths) and bytes of memory that its kubelet counted
     pod_cidrs: the networks of its pods, None where an older release collected
     plugin_addresses: where its network plugin is reached, by annotation
+    vtep: the end of flannel's tunnel, by its annotation
     """
 
     name: str
@@ -54,6 +55,7 @@ class NodeView:
     capacity: Mapping[str, int] | None = None
     pod_cidrs: tuple[str, ...] | None = None
     plugin_addresses: Mapping[str, str] | None = None
+    vtep: Vtep | None = None
 
     def condition(self, kind: str) -> Condition | None:
         """Ready, or another that is not False."""
@@ -92,6 +94,7 @@ def _views(cluster: Cluster) -> Iterator[NodeView]:
             node.capacity,
             node.pod_cidrs,
             node.plugin_addresses,
+            node.vtep,
         )
 
 

@@ -7,6 +7,7 @@ The rows are small, because a cluster may have thousands of nodes: they leave ou
 is well, except Ready, whose time counts.
 """
 
+import json
 import re
 
 from ...kubeapi.client import ApiError, dicts
@@ -21,6 +22,9 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 MACHINE = ("cpu", "memory")
 PLUGIN_ADDRESSES = ("projectcalico.org/IPv4Address", "flannel.alpha.coreos.com/public-ip")
+TUNNEL = "flannel.alpha.coreos.com/backend-data"
+MAC = re.compile(r"^[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}\Z")
+MAX_VNI = 1 << 24
 MAX_CIDRS = 4
 CONTROL_PLANE_ROLES = (
     "node-role.kubernetes.io/control-plane",
@@ -63,6 +67,7 @@ def node_of(item):
         "capacity": machine_of(status),
         "pod_cidrs": pod_cidrs_of(item),
         "plugin_addresses": plugin_addresses_of(meta),
+        "vtep": vtep_of(meta),
     }
 
 
@@ -77,6 +82,22 @@ def plugin_addresses_of(meta):
     """Return {annotation: address} of the addresses by which a network plugin reaches a Node."""
     annotations = meta.get("annotations") or {}
     return {name: str(annotations[name])[:60] for name in PLUGIN_ADDRESSES if annotations.get(name)}
+
+
+def vtep_of(meta):
+    """Return {vni, mac} of the end of flannel's tunnel on a Node; None without one."""
+    text = (meta.get("annotations") or {}).get(TUNNEL)
+    try:
+        data = json.loads(text[:MAX_TEXT])
+    except (TypeError, ValueError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    vni, mac = data.get("VNI"), data.get("VtepMAC")
+    is_number = isinstance(vni, int) and not isinstance(vni, bool)
+    if not is_number or not 0 <= vni < MAX_VNI or not MAC.match(str(mac)):
+        return None
+    return {"vni": vni, "mac": mac}
 
 
 def machine_of(status):

@@ -7,6 +7,9 @@ import os
 
 from ...system import files, procfs, yaml_scalars
 
+# Of capability.h: the bit by which a process passes by owner and mode of files.
+DAC_OVERRIDE = 1 << 1
+LONGEST_LABEL = 120
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 MAX_PROCESSES = 100
 # Flags of scheduler and controller manager that name a file which is read at the start.
@@ -88,6 +91,8 @@ def _describe(pid, component, argv, own_network, mounts):
         "kubeconfig": None,
         "authority": None,
         "config": None,
+        "ignores_modes": ignores_modes(files.text(f"/proc/{pid}/status") or ""),
+        "label": label(files.text(f"/proc/{pid}/attr/current", LONGEST_LABEL)),
     }
     process.update(procfs.cgroup(files.text(f"/proc/{pid}/cgroup") or ""))
     if component in ("kube-apiserver", "etcd"):
@@ -97,6 +102,20 @@ def _describe(pid, component, argv, own_network, mounts):
     _read_config(process, argv, folder, root, mounts)
     _add_kubeconfig(process, argv, folder, root)
     return process
+
+
+def ignores_modes(status):
+    """Return whether owner and mode of files do not keep a process out; None if unknown."""
+    words = procfs.status(status, "CapEff")
+    try:
+        return bool(int(words[0], 16) & DAC_OVERRIDE)
+    except (IndexError, ValueError):
+        return None
+
+
+def label(text):
+    """Return the label that a security module has for a process, None without one."""
+    return files.one_line((text or "").strip("\0\n "), LONGEST_LABEL) or None
 
 
 def _add_kubeconfig(process, argv, folder, root):

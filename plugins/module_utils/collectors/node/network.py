@@ -25,6 +25,7 @@ MAX_CONFIG = 1048576
 REJECTED = 0x0200  # RTF_REJECT
 # The chains that kube-proxy makes for Services; the kubelet makes others.
 SERVICE_CHAINS = (":KUBE-SERVICES ", ":KUBE-SVC-", ":KUBE-SEP-", ":KUBE-NODEPORTS ")
+TUNNEL = "vxlan"
 IPVS, MAX_LINKS = "kube-ipvs0", 20
 NEIGHBOURS = (("ipv4", "arp_cache"), ("ipv6", "ndisc_cache"))
 
@@ -87,7 +88,10 @@ def resolver(path):
 
 
 def interfaces(names, sys="/sys/class/net", proc="/proc/sys/net/ipv4/conf"):
-    """Return [{name, count, kind, mtu, rp_filters}]; those of pods are one row for each kind."""
+    """Return [{name, count, kind, mtu, rp_filters, mac}]; those of pods are one row for each kind.
+
+    mac: of a tunnel alone, None of others.
+    """
     rows = {}
     for name in sorted(names):
         key = _kind_of_pods(name) or name
@@ -101,6 +105,7 @@ def interfaces(names, sys="/sys/class/net", proc="/proc/sys/net/ipv4/conf"):
                 "kind": "",
                 "mtu": None,
                 "rp_filters": [],
+                "mac": None,
             },
         )
         row["count"] += 1
@@ -122,6 +127,8 @@ def _measure(row, name, sys, proc):
         row["mtu"] = max(mtu, row["mtu"] or 0)
     if row["count"] == 1:
         row["kind"] = _kind(files.text(os.path.join(sys, name, "uevent"), 1024) or "")
+    if row["kind"] == TUNNEL:
+        row["mac"] = files.one_line(files.text(os.path.join(sys, name, "address"), 40) or "", 40)
     value = _number(os.path.join(proc, name, "rp_filter"))
     if value is not None and value not in row["rp_filters"]:
         row["rp_filters"] = sorted([*row["rp_filters"], value])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_unit, etcd_client
+from ...models import boot_network, component_unit, etcd_client
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.component_unit import Service
@@ -63,7 +63,15 @@ _WARNING = {
     "Control-plane service does not stay up",
     severity="critical",
     applies="hosts with a unit of systemd that runs a control-plane component",
-    needs=("system", "kubelet", "manifests", "instances", "component_units", "unit_start"),
+    needs=(
+        "system",
+        "kubelet",
+        "manifests",
+        "instances",
+        "component_units",
+        "unit_start",
+        "network",
+    ),
     explained_by=causes("KM120", "KM124", "KM125", "KM126", "KM508", "KM521")
     | causes("KM150", component="etcd")
     | causes("KM114", "KM116", component="etcd")
@@ -83,7 +91,24 @@ def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResul
     for service in services:
         is_own = owner is not None and owner.unit == service.row.name
         because = _shut_in(host, document, service)
-        yield _result(host, service, owner if is_own else None, because)
+        result = _result(host, service, owner if is_own else None, because)
+        yield _with_boot(document, service, result)
+
+
+def _with_boot(document: Mapping[str, Any], service: Service, result: CheckResult) -> CheckResult:
+    """Add to a unit that stays down what of the network it did not wait for at boot."""
+    if not result.hits or service.kind not in (systemd_unit.FAILED, systemd_unit.GAVE_UP):
+        return result
+    line = _telling(service, component_unit.own_lines(service)).line
+    early = boot_network.early(document, service.row.name, line, service.row.ended_at)
+    if early is None:
+        return result
+    advice = early.advice(shell_name(service.row.name, "UNIT"))
+    hits = (
+        replace(hit, summary=f"{hit.summary}{early.clause}", remedy=f"{hit.remedy}{advice}")
+        for hit in result.hits
+    )
+    return result._replace(hits=tuple(hits))
 
 
 def _shut_in(host: Host, document: Mapping[str, Any], service: Service) -> tuple[str, ...]:

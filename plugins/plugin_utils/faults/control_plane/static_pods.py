@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...evidence import contract
+from ...evidence.answers.node.boot import Boot
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
+from ...evidence.answers.node.instances import Instances
+from ...evidence.answers.node.manifests import Manifests
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_restart, etcd_client, static_pod_files
+from ...models import component_restart, denied_file, etcd_client, static_pod_files
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
@@ -45,6 +48,7 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 # such starts and 20 s before the third, and forgets it after ten minutes without an end.
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
+_USER = "runAsUser"
 SHOWN = 5  # places of flags in an advice
 # Ends whose reason its log tells.
 _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_restart.UNKNOWN))
@@ -56,7 +60,15 @@ _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_r
     severity="critical",
     applies="manifests of control-plane components in the folder of a kubelet that runs",
     risk=2,
-    needs=("system", "kubelet", "manifests", "instances", "component_end", "component_restart"),
+    needs=(
+        "system",
+        "kubelet",
+        "manifests",
+        "instances",
+        "boot",
+        "component_end",
+        "component_restart",
+    ),
     explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM126", "KM127", "KM605")
     | causes("KM114", component="etcd")
     | causes("KM114", component="kube-apiserver")
@@ -99,21 +111,45 @@ def _results(
         for problem in static_pod_files.problems(document, plane)
         if not problem.runs
     }
-    return [
-        _evaluated(
-            _Component(
-                host,
-                plane,
-                use,
-                exits.get(use.component, ComponentLog()),
-                restarts.get(use.component, Restarts()),
-                booted,
-                owner,
-                _causes(host, document, plane, use, lacking),
-            )
+    subjects = [
+        _Component(
+            host,
+            plane,
+            use,
+            exits.get(use.component, ComponentLog()),
+            restarts.get(use.component, Restarts()),
+            booted,
+            owner,
+            _causes(host, document, plane, use, lacking),
         )
         for use in one_each(plane)
     ]
+    results = [(subject, *_evaluated(subject)) for subject in subjects]
+    return [(_with_denial(document, subject, hit), doubt) for subject, hit, doubt in results]
+
+
+def _with_denial(
+    document: Mapping[str, Any], subject: _Component, hit: Detection | None
+) -> Detection | None:
+    """Add who denies a file to a component that runs as root, where the hit quotes that line."""
+    if hit is None or subject.use.path in _with_users(document):
+        return hit
+    lines, component = _lines(subject.exits), subject.use.component
+    line = component_log.telling(lines, component_log.last_word(lines), component).line
+    if not line or _message(line) not in hit.summary:
+        return hit
+    # What its processes show is of a start that got further.
+    denial = denied_file.of_component(line, component, contract.answer(document, Boot), Instances())
+    if not denial.sentence:
+        return hit
+    summary, remedy = f"{hit.summary}. {denial.sentence}", f"{denial.advice}; {hit.remedy}"
+    return replace(hit, summary=summary, remedy=remedy)
+
+
+def _with_users(document: Mapping[str, Any]) -> frozenset[str]:
+    """Return the manifests in which a user is named, so that they may not run as root."""
+    files = contract.answer(document, Manifests).files
+    return frozenset(file.path for file in files if _USER in (file.text or ""))
 
 
 def _causes(

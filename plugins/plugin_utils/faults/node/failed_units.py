@@ -41,12 +41,14 @@ class _Group:
 
     is_partial: whether such a unit may fail at what pods do not need
     is_vital: whether no pod of the node can do without it
+    programs: whose messages its journal has
     """
 
     clause: str
     advice: str
     is_partial: bool = False
     is_vital: bool = False
+    programs: tuple[str, ...] = ()
 
 
 GROUPS: Mapping[str, _Group] = {
@@ -81,18 +83,27 @@ GROUPS: Mapping[str, _Group] = {
         "see the line: what it names, and who asks for it",
         True,
     ),
+    "proxy": _Group(
+        "it is kube-proxy of this node: Services have no rules there, or those of before",
+        "correct its flags, or the file of --config",
+        is_vital=True,
+        programs=("kube-proxy",),
+    ),
     RUNTIME: _Group(
         "it is the container runtime of this node: the kubelet starts no containers, and ends where"
         " it finds none",
         "MicroK8s has ctr as microk8s ctr",
         is_vital=True,
+        programs=known_message.RUNTIMES,
     ),
     names.DEVICES: _Group(
         "pods may get no devices",
         "see whether the driver works (nvidia-smi) and whether the Node has the resource (kubectl"
         " describe node)",
     ),
-    names.CLUSTER: _Group("what it does for the cluster is not done", "see the line", True),
+    names.CLUSTER: _Group(
+        "what it does for the cluster is not done", "see the line", True, programs=("network",)
+    ),
 }
 
 
@@ -131,9 +142,7 @@ def _hit(host: Host, row: FailedUnit) -> Detection:
         component=unit.rpartition(".")[0],
         severity=_severity(group, row),
     )
-    places: tuple[str, ...] = (known_message.KERNEL, "node")
-    if is_runtime(row):
-        places = (*places, *known_message.RUNTIMES)
+    places = (known_message.KERNEL, "node", *group.programs)
     return explained(hit, places, [line, *reversed(row.lines)])
 
 
@@ -148,8 +157,11 @@ def without_runtime(document: Mapping[str, Any]) -> bool:
 
 
 def _severity(group: _Group, row: FailedUnit) -> str | None:
-    """Return info where a unit may have failed at what pods do not need; critical for a runtime."""
-    if group.is_vital:
+    """Return info where a unit may have failed at what pods do not need; critical where none can.
+
+    A unit that is not enabled may be what another way of running kube-proxy left.
+    """
+    if group.is_vital and row.unit_file_state != "disabled":
         return "critical"
     if group.is_partial and not any(map(_OF_PODS.search, row.lines)):
         return "info"

@@ -58,6 +58,9 @@ SERVICES = ("unconfined_service_t", "init_t")
 MOVED = ("user_tmp_t", "tmp_t", "user_home_t", "admin_home_t", "home_root_t")
 # Labels of folders for which the policy has none.
 WITHOUT_LABEL = ("default_t", "unlabeled_t")
+# Those of containers, where only the control plane is the cluster's own.
+CONTAINERS = ("container_t", "svirt_lxc_net_t", "spc_t")
+STATIC = ("kube-apiserver", "kube-controller", "kube-scheduler")
 # The units of a node that systemd itself has to read.
 UNITS = frozenset(
     (*KUBELET_UNITS, *RUNTIMES, "k3s.service", "k3s-agent.service", "rke2-server.service")
@@ -555,6 +558,8 @@ def _concerns_node(line: str) -> bool:
         return True
     if domain == "init_t" and fields.get("comm") == "systemd":
         return fields.get("name", "") in UNITS
+    if domain in CONTAINERS:
+        return _program(fields).startswith(STATIC)
     return domain in SERVICES and _program(fields).startswith(PROGRAMS)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...evidence import contract
@@ -15,7 +16,7 @@ from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.package_changes import PackageChange
 from ...evidence.document import ends, one_line, shell_name
-from ...models import package_changes
+from ...models import boot_network, denied_file, package_changes
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -95,6 +96,8 @@ SERVER = "rke2-server.service"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
 CGROUPS = "/sys/fs/cgroup/"
+# systemd starts it no more by itself.
+ENDED_FOR_GOOD = (systemd_unit.FAILED, systemd_unit.GAVE_UP)
 # Programs of several components, by what the names of their units contain.
 _WHOLE = ("kubelite", "k0s")
 SHOWN = 5
@@ -112,6 +115,7 @@ SHOWN = 5
         "kubelet_end",
         "unit_start",
         "boot",
+        "network",
         "package_changes",
         "component_units",
         "failed_units",
@@ -129,7 +133,8 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
     elif status.ended and owner:
         yield _excluded(host, f"{owner} is why")
     elif status.ended:
-        yield present(_down(host, status, document), host=host.host, component=KUBELET)
+        hit = _with_denial(_down(host, status, document), status, document)
+        yield present(hit, host=host.host, component=KUBELET)
     elif status.wait is not None:
         hit = _waiting(host, status.unit.name, status.wait)
         yield present(hit, host=host.host, component=KUBELET)
@@ -202,6 +207,18 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         host.machine.version,
         is_of_program=True,
     )
+
+
+def _with_denial(hit: Detection, status: KubeletStatus, document: Mapping[str, Any]) -> Detection:
+    """Add who denies a kubelet a file; a program that is not executed is told by a refusal."""
+    if status.death is None or _stopped(status):
+        return hit
+    line, boot = status.death.line, contract.answer(document, Boot)
+    denial = denied_file.read(line, boot)
+    if not denial.sentence or refused_program.read(line, boot).clause:
+        return hit
+    summary, remedy = f"{hit.summary}. {denial.sentence}", f"{denial.advice}; else {hit.remedy}"
+    return replace(hit, summary=summary, remedy=remedy)
 
 
 def _of_layout(status: KubeletStatus, document: Mapping[str, Any]) -> tuple[str, ...]:
@@ -288,16 +305,27 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
-    """Return a clause and an advice where nothing orders a kubelet after its runtime at boot."""
+    """Return a clause and an advice where a kubelet was started at boot before what it needs."""
     name = boot_order.before_runtime(document, status)
     if not name:
-        return "", ""
+        return _network(document, status, unit)
     name = shell_name(name, "RUNTIME")
     return (
         f"; it was started at boot before {name} was ready: its unit has no After={name}",
         f"; and systemctl edit {unit}: [Unit] After={name} Wants={name}, [Service] Restart=always,"
         " or the next boot may end the same way",
     )
+
+
+def _network(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:
+    """Return a clause and an advice where a kubelet was started at boot before its network."""
+    if status.death is None or status.state.kind not in ENDED_FOR_GOOD:
+        return "", ""
+    line = status.death.line
+    early = boot_network.early(document, status.unit.name, line, kubelet_status.moment(line))
+    if early is None:
+        return "", ""
+    return early.clause, early.advice(unit)
 
 
 def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str, ...]:

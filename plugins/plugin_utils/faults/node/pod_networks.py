@@ -17,7 +17,7 @@ from ...models.pod_networks import Allocation, IpNetwork
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..pods import system_pods
-from . import wording
+from . import flannel_tunnels, wording
 
 MANAGER = model.MANAGER
 JOINING = 120.0  # seconds in which a Node gets its network
@@ -33,12 +33,12 @@ CALICO = "projectcalico.org/IPv4Address"
     "Networks of pods do not fit the Nodes",
     severity="warning",
     applies="clusters whose controller manager, or another one, gives Nodes networks for pods",
-    needs=("instances", "kubelet"),
+    needs=("instances", "kubelet", "network"),
     cluster_needs=("nodes",),
     current_only=True,
 )
 def unfit(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM532: report Nodes without a network for pods, with that of another, or one in use."""
+    """KM532: report Nodes without a network for pods, with another's, or that are not reached."""
     if cluster.key is None:
         yield without_kubernetes()
         return
@@ -52,6 +52,7 @@ def unfit(cluster: Cluster) -> Iterator[CheckResult]:
         *_without(cluster, nodes),
         *_overlapping(cluster, nodes),
         *_other_addresses(cluster, nodes),
+        *flannel_tunnels.hits(cluster, nodes),
     ]
     yield CheckResult(tuple(hits), tuple(missing))
 

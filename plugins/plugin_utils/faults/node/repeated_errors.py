@@ -10,13 +10,15 @@ from dataclasses import replace
 from typing import Any
 
 from ...evidence import contract
+from ...evidence.answers.node.boot import Boot
 from ...evidence.answers.node.component_end import ComponentEnd
+from ...evidence.answers.node.instances import Instances
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.repeated_errors import ComponentErrors
 from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
-from ...models import repeated_errors
+from ...models import denied_file, repeated_errors
 from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import status as kubelet_status
@@ -64,7 +66,15 @@ _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-a
     "Kubelet or runtime repeats an error",
     severity="warning",
     applies="nodes whose kubelet and runtime run and write to journald",
-    needs=("system", "kubelet", "kubelet_log", "runtime", "repeated_errors"),
+    needs=(
+        "system",
+        "kubelet",
+        "kubelet_log",
+        "runtime",
+        "boot",
+        "instances",
+        "repeated_errors",
+    ),
     # KM525 names itself what a kubelet repeats of its Node.
     explained_by=_OF_MACHINE
     | _OF_CONTROL_PLANE
@@ -133,7 +143,7 @@ def _told(host: Host, component: str, unit: str, line: str, row: Known) -> Detec
     "Control-plane component repeats an error",
     severity="warning",
     applies="components of the control plane that run as static pods or as units",
-    needs=("kubelet", "instances", "repeated_errors", "component_end"),
+    needs=("kubelet", "instances", "boot", "repeated_errors", "component_end"),
     # Of these, those without a component are looked for on the same node.
     explained_by=_OF_CONTROL_PLANE
     | causes("KM107", "KM114", "KM145", "KM146", "KM147", component="etcd")
@@ -171,7 +181,9 @@ def _results(
         return
     errors = [repeated_errors.worst(row, read_at, host.releases) for row in own_rows]
     hits = tuple(
-        _with_elections(_hit(host, error, read_at), error, document, read_at)
+        _with_denial(
+            _with_elections(_hit(host, error, read_at), error, document, read_at), error, document
+        )
         for error in errors
         if error is not None
     )
@@ -211,6 +223,19 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         severity=severity,
     )
     return with_cause(hit, error.known)
+
+
+def _with_denial(hit: Detection, error: Repeated, document: Mapping[str, Any]) -> Detection:
+    """Add who denies a file to a component that runs as root."""
+    boot, instances = contract.answer(document, Boot), contract.answer(document, Instances)
+    denial = denied_file.of_component(error.entry.line, error.row.component, boot, instances)
+    if not denial.sentence:
+        return hit
+    return replace(
+        hit,
+        summary=f"{hit.summary}. {denial.sentence}",
+        remedy=f"{denial.advice}; {hit.remedy}",
+    )
 
 
 def _with_elections(

@@ -17,6 +17,14 @@ CA = "-----BEGIN CERTIFICATE-----\nMIIBkubemendCA\n-----END CERTIFICATE-----\n"
 KEY = "c0ffee" + "0" * 58
 CLOCK = 1_800_000_000.0
 PORTS = {"kube-scheduler": 10259, "kube-controller-manager": 10257}
+# What each has to sign with.
+KEYS = {
+    "kube-controller-manager": (
+        "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt",
+        "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
+        "--service-account-private-key-file=/etc/kubernetes/pki/sa.key",
+    )
+}
 
 
 def manifest_text(component: str, *arguments: str, version: str = "v1.30.1") -> str:
@@ -56,7 +64,7 @@ def process(component: str, pid: int, *arguments: str, **more: Any) -> dict[str,
         "component": component,
         "pid": pid,
         "started_at": CLOCK - 3600,
-        "argv": [component, *arguments],
+        "argv": [component, *arguments, *KEYS.get(component, ())],
         "exe": f"/usr/local/bin/{component}",
         "pod_uid": "0" * 31 + "a",
         "static": True,

@@ -52,6 +52,14 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Vtep:
+    """The end of a tunnel of flannel, as it wrote it into an annotation."""
+
+    vni: int | None = None
+    mac: str | None = None
+
+
+@dataclass(frozen=True)
 class Node:
     """One Node of the API."""
 
@@ -78,6 +86,7 @@ class Node:
     pod_cidrs: tuple[str, ...] | None = None
     # by the annotation in which a network plugin keeps it
     plugin_addresses: Mapping[str, str] | None = None
+    vtep: Vtep | None = None
     lease: str | None = NOT_COLLECTED
     lease_duration_s: int | None = None
 

@@ -28,7 +28,11 @@ class GivenFile:
 
 @dataclass(frozen=True)
 class ComponentProcess:
-    """One process of a control plane component."""
+    """One process of a control plane component.
+
+    ignores_modes: whether owner and mode of files do not keep it out (CAP_DAC_OVERRIDE)
+    label: that of SELinux or AppArmor
+    """
 
     component: str = ""
     pid: int | None = None
@@ -44,6 +48,8 @@ class ComponentProcess:
     container_id: str | None = None
     unit: str | None = None
     given: tuple[GivenFile, ...] | None = None  # None: an older release collected
+    ignores_modes: bool | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True)

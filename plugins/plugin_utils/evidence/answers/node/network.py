@@ -30,6 +30,7 @@ class Interface:
     kind: str = ""
     mtu: int | None = None  # the largest of them
     rp_filters: tuple[int, ...] = ()
+    mac: str | None = None  # of a tunnel (vxlan) alone
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ ERRORS = (
     'level=error msg="Unable to create endpoint" error="no route" subsys=daemon',
     'time="2024-05-10T10:00:00Z" level=error msg="Unable to create endpoint"',
     'time=2024-05-10T10:00:00.000Z level=error source=/go/src/a.go:1 msg="Unable to attach"',
+    "level=warning msg=\"/var/run/cilium/state/globals/node_config.h:44:9: error: 'X' redefined\"",
     # zap of the VPC CNI and of controllers
     '{"level":"error","ts":"2024-05-10T10:00:00.000Z","caller":"a.go:1","msg":"Failed to add"}',
     '{"severity":"ERROR","timestamp":"2024-05-10T10:00:00.000Z","message":"x"}',

@@ -16,6 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
         ("nvidia-k8s-device-plugin.service", "devices"),
         ("nvidia-persistenced.service", "devices"),
         ("kube-vip-helper.service", "cluster"),
+        ("kube-proxy.service", "proxy"),
         ("kubelet.service", ""),
         ("kube-apiserver.service", ""),
         ("containerd.service", ""),

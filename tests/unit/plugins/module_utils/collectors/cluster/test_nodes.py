@@ -155,3 +155,26 @@ def test_addresses_of_network_plugins_alone_are_kept():
     annotations = {"projectcalico.org/IPv4Address": "192.0.2.1/24", "secret": "hunter2"}
     node = cluster_nodes.node_of({"metadata": {"name": "w1", "annotations": annotations}})
     assert node["plugin_addresses"] == {"projectcalico.org/IPv4Address": "192.0.2.1/24"}
+
+
+@pytest.mark.parametrize(
+    ("text", "vtep"),
+    [
+        # flannel-io/flannel#1795
+        ('{"VNI":1,"VtepMAC":"e6:7c:02:8e:e8:7e"}', {"vni": 1, "mac": "e6:7c:02:8e:e8:7e"}),
+        ('{"VNI":4096,"VtepMAC":"E6:7C:02:8E:E8:7E"}', {"vni": 4096, "mac": "E6:7C:02:8E:E8:7E"}),
+        ('{"PublicKey":"x"}', None),  # of the backend wireguard
+        ('{"VNI":true,"VtepMAC":"e6:7c:02:8e:e8:7e"}', None),
+        ('{"VNI":1,"VtepMAC":"e6:7c"}', None),
+        ('{"VNI":16777216,"VtepMAC":"e6:7c:02:8e:e8:7e"}', None),
+        ("null", None),
+        ("[1]", None),
+        ("no json", None),
+        (7, None),
+        (None, None),
+    ],
+)
+def test_the_end_of_a_tunnel(text, vtep):
+    annotations = {"flannel.alpha.coreos.com/backend-data": text}
+    node = cluster_nodes.node_of({"metadata": {"name": "w1", "annotations": annotations}})
+    assert node["vtep"] == vtep

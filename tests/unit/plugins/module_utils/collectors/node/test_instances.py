@@ -111,3 +111,32 @@ def test_one_that_ends_while_it_is_looked_at_denies_nobody_elses_answers(monkeyp
         "Context", (), {"processes": [(os.getpid(), "etcd")], "truncated": False, "source": None}
     )()
     assert [one["host_network"] for one in instances.collect(context)["processes"]] == [None] * kept
+
+
+@pytest.mark.parametrize(
+    ("status", "passes"),
+    [
+        ("Name:\tx\nCapEff:\t000001ffffffffff\n", True),
+        ("CapEff:\t00000000a80425fb\n", True),  # of a container without further settings
+        ("CapEff:\t0000000000000400\n", False),
+        ("CapEff:\t0000000000000000\n", False),
+        ("CapEff:\n", None),
+        ("CapEff:\tmany\n", None),
+        ("", None),
+    ],
+)
+def test_whether_owner_and_mode_keep_a_process_out(status, passes):
+    assert instances.ignores_modes(status) is passes
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("system_u:system_r:container_t:s0:c1,c2\0", "system_u:system_r:container_t:s0:c1,c2"),
+        ("cri-containerd.apparmor.d (enforce)\n", "cri-containerd.apparmor.d (enforce)"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_the_label_of_a_process(text, label):
+    assert instances.label(text) == label

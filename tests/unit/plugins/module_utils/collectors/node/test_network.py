@@ -90,6 +90,8 @@ def test_interfaces_of_pods_are_one_row(tmp_path):
         (tmp_path / "proc" / name).mkdir(parents=True)
         (tmp_path / "proc" / name / "rp_filter").write_text(f"{value}\n")
     (tmp_path / "sys" / "flannel.1" / "uevent").write_text("DEVTYPE=vxlan\nINTERFACE=flannel.1\n")
+    for name in ("flannel.1", "eth0"):
+        (tmp_path / "sys" / name / "address").write_text("d6:02:e3:df:ea:7a\n")
     names = ["lo", "lxcaa", "lxcbb", "lxcbr0", "eth0", "flannel.1"]
     rows = network.interfaces(names, str(tmp_path / "sys"), str(tmp_path / "proc"))
     found = {row["name"]: row for row in rows}
@@ -97,6 +99,8 @@ def test_interfaces_of_pods_are_one_row(tmp_path):
     assert (found["lxc*"]["count"], found["lxc*"]["mtu"]) == (2, 1460)
     assert found["lxc*"]["rp_filters"] == [0, 2]
     assert (found["flannel.1"]["kind"], found["eth0"]["kind"]) == ("vxlan", "")
+    # that of a card identifies the machine, and is not read
+    assert (found["flannel.1"]["mac"], found["eth0"]["mac"]) == ("d6:02:e3:df:ea:7a", None)
 
 
 def test_thousands_of_interfaces_stay_small(tmp_path):

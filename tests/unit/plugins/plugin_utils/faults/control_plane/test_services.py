@@ -117,6 +117,31 @@ def test_how_bad_it_is(world, changes, severity):
     assert [item.severity for item in found(world)] == [severity]
 
 
+# etcd 3.5, whose address comes up after it
+NO_ADDRESS = (
+    'etcd[77]: {"level":"fatal","ts":"2027-01-15T07:59:00.000Z","caller":"etcdmain/etcd.go:204",'
+    '"msg":"discovery failed","error":"listen tcp 10.0.0.1:2380: bind: cannot assign requested'
+    ' address"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "uptime", "is_early"),
+    [
+        ("failed failed", 60.0, True),
+        ("failed failed", 90000.0, False),  # it ended long after the boot
+        ("activating auto-restart", 590.0, False),  # systemd starts it again
+    ],
+)
+def test_one_that_was_started_before_its_address(world, state, uptime, is_early):
+    text = [line(15, NO_ADDRESS), line(14, EXITED)]
+    more = {"result": "exit-code", "exec_main_status": 1, "ended_at": CLOCK - 14}
+    give(world, row(state=state, lines=text, **more), uptime=uptime)
+    (finding,) = found(world)
+    assert ("started at boot" in finding.summary) is is_early
+    assert ("network-online.target" in finding.remedy) is is_early
+
+
 def test_a_start_limit_has_to_be_reset(world):
     give(world, looping(active_state="failed", sub_state="failed", result="start-limit-hit"))
     assert "reset-failed etcd.service" in found(world)[0].remedy

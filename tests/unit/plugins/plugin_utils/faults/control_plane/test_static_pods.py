@@ -578,3 +578,27 @@ def test_a_runtime_is_not_why_one_ends_that_was_just_started(world, monkeypatch)
     process["started_at"] = CLOCK - 5
     ended(world, restart=2, first=CLOCK - 5.5, last=CLOCK - 5)
     assert [one.because for one in found(world)] == [()]
+
+
+DENIED = 'E1124 07:00:00.000000 1 run.go:74] "command failed" err="open /etc/x.conf: {}"'
+
+
+@pytest.mark.parametrize(
+    ("enforce", "error", "user", "is_told"),
+    [
+        ("1", "permission denied", "", True),
+        ("1", "permission denied", "    securityContext:\n      runAsUser: 65532\n", False),
+        ("1", "no such file or directory", "", False),
+        ("0", "permission denied", "", False),
+    ],
+)
+def test_a_file_that_selinux_denies_to_root(world, enforce, error, user, is_told):
+    stop(world)
+    ended(world, lines=[DENIED.format(error)])
+    world.data("m2", "boot").update(selinux={"enforce": enforce, "config": "enforcing"})
+    for record in world.data("m2", "manifests")["files"]:
+        if record["name"] == f"{SCHEDULER}.yaml":
+            record["text"] += user
+    (one,) = found(world)
+    assert ("SELinux" in one.summary) is is_told
+    assert ("container-selinux" in one.remedy) is is_told

@@ -71,6 +71,28 @@ def test_a_service_that_ends_again_and_again(world):
     assert "12 restarts" in found.summary
 
 
+# kubernetes-the-hard-way#806
+PROXY = (
+    HEAD.format(
+        1,
+        'kube-proxy[77]: E0915 10:00:00.000000      77 run.go:74] "command failed" err="error'
+        ' loading config file \\"/var/lib/kube-proxy/kubeconfig\\": read'
+        ' /var/lib/kube-proxy/kubeconfig: is a directory"',
+    ),
+    HEAD.format(2, "systemd[1]: kube-proxy.service: Failed with result 'exit-code'."),
+)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "severity"), [("enabled", "critical"), ("disabled", "warning")]
+)
+def test_a_kube_proxy_that_is_a_unit(world, enabled, severity):
+    fail(world, "kube-proxy.service", PROXY, unit_file_state=enabled, sub_state="auto-restart")
+    (found,) = judged(world, "KM564")[1]
+    assert (found.severity, found.component) == (severity, "kube-proxy")
+    assert "Known cause: /var/lib/kube-proxy/kubeconfig" in found.summary
+
+
 def test_another_service(world):
     fail(world, "fwupd-refresh.service")
     assert judged(world, "KM564")[1] == []

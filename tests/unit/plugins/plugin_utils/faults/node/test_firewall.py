@@ -630,6 +630,8 @@ AVC = (
         ),
         ("1", denied(AVC.format("nginx", "container_t", ":c1,c2")), "clear"),
         ("1", denied(AVC.format("calico-node", "container_t", ":c1,c2")), "clear"),
+        ("1", denied(AVC.format("kube-apiserver", "container_t", ":c1,c2")), "present"),
+        ("1", denied(AVC.format("kube-controller", "spc_t", "")), "present"),
         ("1", denied(AVC.format("kubelet", "user_t", "")), "clear"),
         ("1", denied(AVC.format("iptables", "fail2ban_t", "")), "clear"),
         ("1", denied(AVC.format("runc", "container_init_t", "")), "clear"),

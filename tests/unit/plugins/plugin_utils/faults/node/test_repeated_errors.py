@@ -460,3 +460,23 @@ def test_what_counts_for_a_time_has_the_clock_of_its_node(
     world.documents["w1"]["collectors"]["repeated_errors"] = {"status": "error", "error": "x"}
     world.data("w1", "system")["clock"] = clock
     assert len(verdict(world, "KM529", "w1")[1]) == count
+
+
+# rancher/rke2#692
+AUDIT = (
+    HEAD + "Error in audit plugin 'log' affecting 1 audit events: can't open new logfile: open"
+    " /var/lib/rancher/rke2/server/logs/audit.log: permission denied"
+)
+
+
+@pytest.mark.parametrize(
+    ("enforce", "passes", "is_told"), [("1", True, True), ("1", False, False), ("0", True, False)]
+)
+def test_a_file_that_selinux_denies_to_root(world, enforce, passes, is_told):
+    give(world, "m1", "kube-apiserver", "/var/log/pods/a/kube-apiserver/0.log", AUDIT)
+    world.data("m1", "boot").update(selinux={"enforce": enforce, "config": "enforcing"})
+    for row in world.data("m1", "instances")["processes"]:
+        row["ignores_modes"] = passes
+    _said, (finding,) = verdict(world, "KM118", "m1")
+    assert ("SELinux" in finding.summary) is is_told
+    assert ("rke2-selinux" in finding.remedy) is is_told
