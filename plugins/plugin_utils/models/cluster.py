@@ -42,6 +42,7 @@ from . import (
     registration,
     releases,
     repeated_errors,
+    runtime_work,
     storage_clients,
     system_pods,
 )
@@ -66,6 +67,7 @@ from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
+from .runtime_work import RuntimeWork
 from .system_pods import EndedPod, UnreadPods
 
 Answer = TypeVar("Answer")
@@ -135,6 +137,7 @@ class Host:
     # what components log that are system:anonymous for the API server, by component
     anonymous: Mapping[str, str] = field(default_factory=dict)
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
+    runtime_work: RuntimeWork = field(default_factory=RuntimeWork)
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
@@ -313,6 +316,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         memory_kills=memory_kills.extract(document),
         anonymous=anonymous_client.extract(document),
         unit_components=anonymous_client.running(document),
+        runtime_work=runtime_work.extract(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
     )
 
