@@ -154,6 +154,8 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         result = one_line(way.error or "name, connection and certificate are well", 300)
         address = one_line(way.server, 200)
         proofs.append(EvidenceRef("http", host.host, object=address, text=result))
+    if host.busy.clause and host.busy.clause in reason:
+        proofs += host.busy.proofs
     return Detection(
         f"the kubelet runs, and the API has heard nothing of it{ago}: {reason}",
         tuple(proofs),
@@ -195,6 +197,9 @@ def _proxied(host: Host) -> registration.Cause | None:
 def _said(host: Host) -> tuple[str, str]:
     """Return what a kubelet that reaches the API repeats of its Node, and the advice for it."""
     error = host.node_error
+    if error is None and host.busy.clause:
+        reason = f"{heartbeat_cause.REACHED[0]}, and {host.busy.clause}"
+        return reason, f"{host.busy.advice}; {heartbeat_cause.REACHED[1]}"
     if error is None:
         return heartbeat_cause.REACHED
     cause = ": ".join(filter(None, (error.clause, error.message)))

@@ -119,6 +119,35 @@ def test_what_a_kubelet_says_of_itself(world, reason, message, verdict):
     assert all((message or reason) in item.summary for item in findings)
 
 
+@pytest.mark.parametrize(
+    ("error", "cgroups", "version", "is_told", "are_cgroups_told"),
+    [
+        ("timed out", 5200, "v1", True, True),
+        ("timed out", 5200, "v2", True, False),
+        ("timed out", 700, "hybrid", True, False),
+        (None, 5200, "v1", False, False),
+    ],
+)
+def test_a_kubelet_that_does_not_answer_itself(
+    world, error, cgroups, version, is_told, are_cgroups_told
+):
+    world.data("w1", "kubelet")["healthz"] = {
+        "url": "http://127.0.0.1:10248/healthz",
+        "error": error,
+    }
+    world.data("w1", "system")["cgroup"] = version
+    world.documents["w1"]["collectors"]["pressure"] = {
+        "status": "ok",
+        "data": {"cgroups": {"memory": cgroups}},
+    }
+    way = {"server": SERVER, "address": None, "failed": None, "error": None}
+    _verdicts, (found,) = judged(world, way)
+    assert ("healthz" in found.summary) is is_told
+    assert (f"{cgroups} memory cgroups" in found.summary) is are_cgroups_told
+    assert ("unified_cgroup_hierarchy=1" in found.remedy) is are_cgroups_told
+    assert len(found.evidence) == 3 + is_told + are_cgroups_told
+
+
 LATE = "[container runtime is down, PLEG is not healthy: pleg was last seen active 5m0s ago]"
 UNIT = {
     "name": "containerd.service",
