@@ -22,6 +22,9 @@ LEAST_WORK = 1 << 18
 # What a client says of the program that it runs for a credential, which is no value of a key.
 PROGRAM = "credentials: exec: executable "
 PROGRAM_ENDS = (" not found", " failed with exit code ")
+ADDRESS_ENDS = "\"'" + BLANK
+AUTHORITY_ENDS = "/?#" + ADDRESS_ENDS
+URL_PARTS = ("invalid port ", "invalid URL escape ")  # net/url of Go
 LONGEST_FLAG = 256  # letters; a longer one counts as a secret's
 
 
@@ -333,10 +336,10 @@ def _words(text, spans):
     """
     lower = text.lower()
     for start in redaction_spans.every(text, "://"):
-        end = redaction_spans.after(text, start + 3, lambda char: char not in "/?#\"'" + BLANK)
-        at, colon = text.rfind("@", start, end), text.find(":", start + 3, end)
-        if 0 <= colon < at:
-            spans.append([colon + 1, at])
+        _user(text, start + len("://"), spans)
+    for words in URL_PARTS:
+        for start in redaction_spans.every(text, words):
+            _url_part(text, start + len(words), spans)
     for start in redaction_spans.every(lower, "bearer "):
         _credential(text, start + len("bearer "), spans)
     for start in redaction_spans.every(lower, "basic "):
@@ -347,6 +350,32 @@ def _words(text, spans):
         spans.spend((end - start) // AT_ONCE)
         if end - start > 40 and text.count(".", start, end) >= 2:
             spans.append([start, end])
+
+
+def _user(text, start, spans):
+    """Mask the password of a URL, also one with letters that end an authority: / ? #."""
+    end = redaction_spans.after(text, start, lambda char: char not in AUTHORITY_ENDS)
+    at, colon = text.rfind("@", start, end), text.find(":", start, end)
+    if colon < 0 or text.startswith("[", start):
+        return
+    if at < 0 and not text[colon + 1 : end].isdigit():
+        end = spans.run_end("address", end, lambda offset: _address_end(text, offset))
+        spans.spend((end - start) // AT_ONCE)
+        at = text.rfind("@", start, end)
+    if colon < at:
+        spans.append([colon + 1, at])
+
+
+def _address_end(text, offset):
+    return redaction_spans.after(text, offset, lambda char: char not in ADDRESS_ENDS)
+
+
+def _url_part(text, start, spans):
+    """Mask what Go quotes as a part of a URL, which may be of a password, unless it is a number."""
+    begin = redaction_spans.after(text, start, lambda char: char in '\\":')
+    end = redaction_spans.after(text, begin, lambda char: char not in ADDRESS_ENDS + "\\")
+    if begin > start and not text[begin:end].isdigit():
+        spans.append([begin, end])
 
 
 def _credential(text, start, spans):

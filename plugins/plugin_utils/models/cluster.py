@@ -42,6 +42,7 @@ from . import (
     registration,
     releases,
     repeated_errors,
+    runtime_work,
     storage_clients,
     system_pods,
 )
@@ -53,8 +54,10 @@ from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
 from .host_network import HostNetwork
+from .kubelet import busy as kubelet_busy
 from .kubelet import config as kubelet_config
 from .kubelet import status
+from .kubelet.busy import Busy
 from .machine import Machine
 from .memory_kills import KernelKills
 from .moments import moment
@@ -66,6 +69,7 @@ from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
+from .runtime_work import RuntimeWork
 from .system_pods import EndedPod, UnreadPods
 
 Answer = TypeVar("Answer")
@@ -135,6 +139,8 @@ class Host:
     # what components log that are system:anonymous for the API server, by component
     anonymous: Mapping[str, str] = field(default_factory=dict)
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
+    busy: Busy = field(default_factory=Busy)
+    runtime_work: RuntimeWork = field(default_factory=RuntimeWork)
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
@@ -313,6 +319,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         memory_kills=memory_kills.extract(document),
         anonymous=anonymous_client.extract(document),
         unit_components=anonymous_client.running(document),
+        busy=kubelet_busy.extract(document),
+        runtime_work=runtime_work.extract(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
     )
 

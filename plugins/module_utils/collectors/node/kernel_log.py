@@ -136,6 +136,9 @@ CLASSES = (
 )
 _ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES))
 _COMPILED = [(name, re.compile(pattern)) for name, pattern in CLASSES]
+# The bus of an SD card or eMMC, or of a chip: the line is the same.
+SDIO, BUSES = "sdio", "/sys/class/mmc_host"
+_BUS = re.compile(rb"^(mmc\d{1,3}): ")
 # What differs between lines about the same.
 _VARIES = re.compile(rb"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
 
@@ -233,10 +236,22 @@ def _add(rows, moment, text, is_booting):
     kind = next((name for name, pattern in _COMPILED if pattern.search(text)), None)
     if is_booting and kind == AUDIT:
         return
+    if kind == "disk" and _is_of_chip(text):
+        kind = SDIO
     key = (kind, _VARIES.sub(b"#", text[:LONGEST]))
     row = rows.setdefault(key, {"kind": kind, "count": 0, "first": round(moment, 3)})
     row["count"] += 1
     row["last"], row["line"] = round(moment, 3), _cleaned(text)
+
+
+def _is_of_chip(text):
+    """Return whether a line is about a bus that has a chip (SDIO), as that of WLAN, and no disk."""
+    bus = _BUS.match(text)
+    if bus is None:
+        return False
+    folder = os.path.join(BUSES, bus.group(1).decode("ascii"))
+    places = [os.path.join(folder, name, "type") for name in files.names(folder) if ":" in name]
+    return any((files.text(place, 64) or "").strip().upper() == "SDIO" for place in places)
 
 
 def _cleaned(raw):

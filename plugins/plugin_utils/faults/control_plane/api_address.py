@@ -196,11 +196,8 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
     failed, error = _way(front.failing[0])
     holders = [host.host for host in cluster.hosts if front.host in host.names]
     names = and_others([host.host for host in serving])
-    users = "none of the nodes"
-    if len(front.hosts) == 1:
-        users = f"{front.hosts[0].host} does not, and no other node is known to be one that"
     return Detection(
-        f"{_subject(front, users, failed)} ({error}). The API servers of {names} run"
+        f"{_subject(front, failed)} ({error}). The API servers of {names} run"
         f"{_holder(front, holders)}",
         _proofs(front, front.failing),
         _advice(front, failed, holders),
@@ -208,10 +205,17 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
     )
 
 
-def _subject(front: _Front, users: str, failed: str) -> str:
+def _subject(front: _Front, failed: str) -> str:
+    """Return what the nodes do not reach, and whether one node alone told of it."""
+    place = f"{front.host}:{front.port}, the address of the API"
+    if len(front.hosts) == 1:
+        only = f"for {front.hosts[0].host}, the only node that told of it"
+        if failed == NAME:
+            return f"nothing finds an address for {front.host}, the name of the API, {only}"
+        return f"nothing answers at {place}, {only}"
     if failed == NAME:
-        return f"{users} finds an address for {front.host}, the name of the API"
-    return f"{users} gets an answer from {front.host}:{front.port}, the address of the API"
+        return f"none of the nodes finds an address for {front.host}, the name of the API"
+    return f"none of the nodes gets an answer from {place}"
 
 
 def _holder(front: _Front, holders: list[str]) -> str:
@@ -220,7 +224,7 @@ def _holder(front: _Front, holders: list[str]) -> str:
         return ""
     if holders:
         return f"; {and_others(holders)} has that address"
-    return "; no machine that was asked has that address"
+    return "; none of the machines that were asked has that address"
 
 
 def _advice(front: _Front, failed: str, holders: list[str]) -> str:
@@ -242,8 +246,13 @@ def _advice(front: _Front, failed: str, holders: list[str]) -> str:
         "see what is to hold that address: an external load balancer, or keepalived or kube-vip on"
         " the control-plane nodes (ip -br address; systemctl status keepalived haproxy; crictl ps"
         " -a). What runs as a pod of a DaemonSet needs the API to be started: let a unit of systemd"
-        " or a static pod set the address. By hand on one control-plane node, if you decide so: ip"
-        f" address add {front.host}/32 dev INTERFACE. {meanwhile}"
+        " or a static pod set the address. Where keepalived or kube-vip runs and the address is"
+        " gone, restart it (systemctl restart keepalived; crictl stop of the container of kube-vip,"
+        " which the kubelet starts again), and look what removed the address: systemd-networkd"
+        " takes away what it did not set when it starts (journalctl -u systemd-networkd;"
+        " KeepConfiguration=yes below [Network] of that interface keeps it). By hand on one"
+        " control-plane node, if you decide so:"
+        f" ip address add {front.host}/32 dev INTERFACE. {meanwhile}"
     )
 
 

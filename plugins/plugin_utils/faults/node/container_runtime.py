@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +15,10 @@ from ...evidence import contract
 from ...evidence.answers.http_answer import HttpAnswer
 from ...evidence.answers.node import runtime
 from ...evidence.answers.node.kubelet import Kubelet
-from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.pinning import Pinning
 from ...evidence.answers.node.runtime import RuntimeUnit
-from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
-from ...models import package_changes
+from ...models import package_changes, runtime_work
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import exit_cause
@@ -45,9 +42,7 @@ from . import kubelet_unit as node_kubelet_unit
 CONTAINERD, DOCKER, CRI_DOCKER, EMBEDDED = "containerd", "docker", "cri-docker", "embedded"
 OK, UNIMPLEMENTED, SILENT = 0, 12, "no answer"
 EXIT_LIMITS = 205  # of which KM409 tells more
-ENDED = frozenset(
-    (systemd_unit.LOOPING, systemd_unit.GAVE_UP, systemd_unit.FAILED, systemd_unit.STOPPED)
-)
+ENDED = runtime_work.ENDED
 UNSURE = frozenset((systemd_unit.STARTING, systemd_unit.STOPPING, systemd_unit.UNKNOWN))
 # v1 came with 1.23, v1alpha2 went with 1.26, dockershim with 1.24.
 FIRST_V1, ONLY_V1, NO_DOCKERSHIM = (1, 23), (1, 26), (1, 24)
@@ -59,9 +54,6 @@ CRI_PLUGINS = frozenset(
         "io.containerd.cri.v1.images",
     )
 )
-RECENT = 120  # seconds: the kubelet says it again every few seconds while it lasts
-# "pleg has yet to be successful" is a kubelet's first seconds
-_PLEG = re.compile(r"PLEG is not healthy: pleg was last seen active ([\w.]{1,20}) ago")
 _LEAVE = "is yours to do: nothing here restarts one that runs"
 DOCKERD = "docker.service"
 ENDS = "dockerd without live-restore, its default, ends containers that still run"
@@ -388,7 +380,7 @@ class Runtime:
     def _of_calls(self) -> list[Detection]:
         calls = self.evidence.calls or {}
         v1, old = calls.get("v1"), calls.get("v1alpha2")
-        pleg = self._pleg()
+        pleg = runtime_work.pleg(self.document)
         silent = SILENT in (v1, old)
         if silent or pleg:
             return [self._hangs(silent, pleg)]
@@ -715,23 +707,6 @@ class Runtime:
         if death is None or not death.line:
             return []
         return [EvidenceRef("log", self.host.host, object="kubelet", text=ends(death.line, 400))]
-
-    def _pleg(self) -> tuple[str, str] | None:
-        """Return how long a kubelet has missed the runtime's lists, and its log line, or None."""
-        clock = contract.answer(self.document, System).clock
-        if clock is None:
-            return None
-        for line in reversed(contract.answer(self.document, KubeletLog).lines):
-            match = _PLEG.search(line)
-            if match is None:
-                continue
-            logged = kubelet_status.moment(line)
-            if logged is None:
-                continue
-            if not -RECENT <= clock - logged <= RECENT:
-                return None
-            return match.group(1), ends(line, 400)
-        return None
 
 
 def _is_well(healthz: HttpAnswer) -> bool:

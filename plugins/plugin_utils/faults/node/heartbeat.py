@@ -8,21 +8,34 @@ The API does not hear it, or the kubelet itself reports that it is not ready.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ...evidence.answers.cluster.nodes import Condition
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models import ages, repeated_errors
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
+from ...models.runtime_work import RuntimeWork
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
 from . import api_node, heartbeat_cause, registration
 from . import identity as node_identity
 
-# Words of the condition Ready that name the runtime or the network plugin: faults of their own.
-ELSEWHERE = ("pleg", "runtime", "network plugin", "networkplugin", "cni")
+# Words of the condition Ready that name the network plugin, which is a fault of its own (KM519).
+ELSEWHERE = ("network plugin", "networkplugin", "cni")
+_RUNTIME = re.compile(
+    r"container runtime is down|pleg is not healthy|container runtime status check|runtimeready"
+)
+LATE_RUNTIME = (
+    "see what holds the runtime up: ps -eo pid,stat,wchan:32,comm | grep ' D' (processes that"
+    " cannot go on), iostat -x 5 3, free -m, df of its folder, crictl ps (does it answer in"
+    " seconds?), the number of containers, {log} and journalctl -k; where a runtime hangs again"
+    " after it was restarted, look at the disk and at the release of runtime and kernel. A restart"
+    " of the runtime is yours to do"
+)
+SUMMARY = 900  # characters of what a kubelet says and of what its node shows
 EXPIRED = "KM120"  # of the server that a kubelet asks
 
 
@@ -31,10 +44,11 @@ EXPIRED = "KM120"  # of the server that a kubelet asks
     "Kubelet runs, and its Node is missing or not ready",
     severity="critical",
     applies="Nodes that the API lists, and kubelets that are to have one",
-    needs=("system", "kubelet", "api_way", "repeated_errors"),
+    needs=("system", "kubelet", "api_way", "repeated_errors", "runtime"),
     cluster_needs=("nodes",),
     current_only=True,
-    explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM507", "KM518", "KM526"),
+    explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM507", "KM518", "KM526")
+    | causes("KM508", "KM523", "KM536", "KM562", "KM607"),
     same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
@@ -84,7 +98,7 @@ def _evaluated(
         # an older release collected it
         if (view.condition("Ready") or Condition()).message is None:
             return None, cluster.missing_answer("nodes", "not_asked")
-        if any(word in _words(view).lower() for word in ELSEWHERE):
+        if _is_elsewhere(view, host):
             return None, None
     if ages.has_just_started(cluster, host) or ages.clocks(cluster).doubt:
         return None, Missing(host.host, "kubelet", "error")
@@ -93,9 +107,29 @@ def _evaluated(
     return _unwell(cluster, view, host), None
 
 
+def _is_elsewhere(view: NodeView, host: Host) -> bool:
+    """Tell whether another fault says why a kubelet is not ready: its runtime, or its network."""
+    words = _words(view).lower()
+    if _RUNTIME.search(words) is not None:
+        return host.runtime_work.is_told
+    return any(word in words for word in ELSEWHERE)
+
+
 def _words(view: NodeView) -> str:
     ready = view.condition("Ready") or Condition()
     return one_line(": ".join(filter(None, (ready.reason, ready.message))), 300)
+
+
+def _of_runtime(host: Host) -> str:
+    """Return what to do about a runtime that its kubelet does not hear in time."""
+    work, obstacle = host.runtime_work, host.runtime_obstacle
+    log = "the runtime's log"
+    if work.unit:
+        log = f"journalctl -u {shell_name(work.unit, 'UNIT')}"
+    advice = LATE_RUNTIME.format(log=log)
+    if obstacle is not None:
+        return f"{obstacle.advice}; {advice}"
+    return advice
 
 
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
@@ -120,6 +154,8 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         result = one_line(way.error or "name, connection and certificate are well", 300)
         address = one_line(way.server, 200)
         proofs.append(EvidenceRef("http", host.host, object=address, text=result))
+    if host.busy.clause and host.busy.clause in reason:
+        proofs += host.busy.proofs
     return Detection(
         f"the kubelet runs, and the API has heard nothing of it{ago}: {reason}",
         tuple(proofs),
@@ -161,6 +197,9 @@ def _proxied(host: Host) -> registration.Cause | None:
 def _said(host: Host) -> tuple[str, str]:
     """Return what a kubelet that reaches the API repeats of its Node, and the advice for it."""
     error = host.node_error
+    if error is None and host.busy.clause:
+        reason = f"{heartbeat_cause.REACHED[0]}, and {host.busy.clause}"
+        return reason, f"{host.busy.advice}; {heartbeat_cause.REACHED[1]}"
     if error is None:
         return heartbeat_cause.REACHED
     cause = ": ".join(filter(None, (error.clause, error.message)))
@@ -172,11 +211,20 @@ def _said(host: Host) -> tuple[str, str]:
 
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     message = _words(view) or "it does not say why"
-    text = f"Ready is False: {message}"
+    text, work = f"Ready is False: {message}", RuntimeWork()
+    advice = "fix what it names; journalctl -u kubelet tells more"
+    if _RUNTIME.search(message.lower()) is not None:
+        work = host.runtime_work
+        advice = _of_runtime(host)
+    clauses = [message, *filter(None, (work.state,)), *work.signs]
     hit = Detection(
-        f"the kubelet runs, and says itself that the node is not ready: {message}",
-        (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
-        "fix what it names; journalctl -u kubelet tells more",
+        "the kubelet runs, and says itself that the node is not ready:"
+        f" {one_line('; '.join(clauses), SUMMARY)}",
+        (
+            EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),
+            *work.proofs,
+        ),
+        advice,
         host=host.host,
         node=view.name,
         component="kubelet",

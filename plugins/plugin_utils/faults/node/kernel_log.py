@@ -22,7 +22,7 @@ from ..base import CheckResult, Detection, causes, node_check, unknown
 from ..known_causes import explained
 
 SHOWN, QUOTED = 5, 300
-POD_PROCESSES = "pod-processes"
+POD_PROCESSES, SDIO = "pod-processes", "sdio"
 # What another release of the kernel often does not have.
 OF_KERNEL = frozenset(("hang", "interface"))
 _POD = re.compile(r"pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12})")
@@ -88,6 +88,15 @@ KINDS: Mapping[str, _Kind] = {
     "card": _Kind(
         "a network card does not send what it is given",
         "see ethtool -S, ethtool -i of that card, its cable and switch; a newer driver or firmware",
+    ),
+    SDIO: _Kind(
+        "a chip on a bus like that of an SD card (SDIO), mostly the one of WLAN, does not answer;"
+        " no disk is at that bus",
+        "see which chip it is (cat /sys/class/mmc_host/mmc*/mmc*:*/uevent names its driver), the"
+        " power supply of the board (journalctl -k -g voltage) and the chip's firmware; where the"
+        " node is connected by a cable, switch WLAN off (dtoverlay=disable-wifi in config.txt of a"
+        " Raspberry Pi) and reboot",
+        3,
     ),
     "hardware": _Kind(
         "the hardware reports errors",
@@ -267,4 +276,6 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
         node=host.node,
         component=kind,
     )
+    if kind == SDIO:  # known messages of that bus are about a disk
+        return hit
     return explained(hit, (known_message.KERNEL,), [line.line for line in lines])

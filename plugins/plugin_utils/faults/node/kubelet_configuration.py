@@ -160,7 +160,7 @@ def _by_words(
     proofs = refused_configuration.places(document, settings, host.host)
     reason, advice = f"{settings[0].text} ({subject})", f"correct {key}"
     if key in _ENFORCED:
-        reason = f"{key}: {value}; there is no such cgroup"
+        reason = f"{key}: {value}; {_lack(status)}"
         advice = (
             "have that cgroup made before the kubelet starts, or take "
             f"{_ENFORCED[key]} out of enforceNodeAllocatable"
@@ -174,6 +174,18 @@ def _by_words(
         ),
         remedy=one_line(f"{advice}{places}; then {then}", LONGEST),
     )
+
+
+def _lack(status: KubeletStatus) -> str:
+    """Return what the cgroup lacks for whose limits a kubelet looks, as a clause."""
+    line = ""
+    if status.death is not None:
+        line = status.death.line
+    if "has some missing controllers" in line:
+        return "that cgroup does not have every controller"
+    if "has some missing paths" in line:
+        return "there is no such cgroup, or not for every controller"
+    return "there is no such cgroup"
 
 
 def _by_keys(

@@ -379,9 +379,26 @@ def flag(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM506: report a kubelet that refuses its configuration, or would at its next start."""
     outcome = _exit_result(host, document, "KM506")
-    if outcome.applies:
-        outcome = kubelet_configuration.with_values(host, document, outcome)
-    yield outcome
+    if not outcome.applies:
+        yield outcome
+        return
+    told = kubelet_configuration.with_values(host, document, outcome)
+    status = kubelet_status.read(document)
+    if outcome.hits and status is not None:
+        hits = tuple(_explained(host, document, status, hit) for hit in told.hits)
+        told = told._replace(hits=hits)
+    yield told
+
+
+def _explained(
+    host: Host, document: Mapping[str, Any], status: KubeletStatus, hit: Detection
+) -> Detection:
+    """Return a hit with the known cause of a kubelet's last log line."""
+    if status.death is None:
+        return hit
+    places = _programs(supervisor.read(document), shell_name(status.unit.name, "UNIT"))
+    version = host.machine.version
+    return explained(hit, places, (status.death.line,), version, is_of_program=True)
 
 
 @exit_check("KM507", "Kubelet client certificate is invalid or expires soon")
@@ -530,9 +547,7 @@ def _death(
         node=host.node,
         component=KUBELET,
     )
-    return explained(
-        hit, _programs(owner, unit), (death.line,), host.machine.version, is_of_program=True
-    )
+    return _explained(host, document, status, hit)
 
 
 def _of_child(status: KubeletStatus) -> str:

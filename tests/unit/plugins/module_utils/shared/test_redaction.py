@@ -48,6 +48,15 @@ SECRETS = {
     "key block": "-----BEGIN RSA PRIVATE KEY-----\n«abc»\n«def»\n-----END RSA PRIVATE KEY-----\n",
     "key block in json": '"-----BEGIN PRIVATE KEY-----«\\nabc\\n»-----END PRIVATE KEY-----"',
     "url": "proxy: http://user:«pw»@proxy:3128/x\n",
+    "url whose password ends the authority": (
+        "datastore-endpoint: postgres://k3s:«pa#s@s»@10.0.0.5:5432/k3s\n"
+        "x: mysql://k3s:«a/b?c»@tcp(10.0.0.5:3306)/k3s\n"
+    ),
+    "url that go does not read": (
+        r"parse \"postgres://k3s:«pa#ss»@db:5432/k3s\": invalid port \":«pa»\" after host"
+        "\n"
+        'parse "postgres://k3s:«pa%ss/s»@db:5432/k3s": invalid URL escape "«%ss»"\n'
+    ),
     "header": "Authorization: Bearer «abcdefghijklmnopqrs»\n",
     "web token": "x: «eyJhbGciOiJSUzI1NiIsImtpZCI6IiJ9.eyJpc3MiOiJrdWJlcm5ldGVz.c2lnbmF0dXJl»\n",
     "tag": "password: !!str «hunter2»\nother: 1\n",
@@ -180,6 +189,10 @@ HARMLESS = {
         " CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
     ),
     "url": "server: https://10.0.0.1:6443 # admin@cluster\n",
+    "urls with @ behind the authority": (
+        "a: http://registry:5000/x@sha256:abc\nb: https://h/x:1@y\nc: http://[::1]:80/x@y\n"
+        'd: parse "http://h:65536/a@b": invalid port ":65536" after host\n'
+    ),
     "empty": 'token: ""\npassword: null\nsecret:\n',
     "cluster token of etcd": "- --initial-cluster-token=etcd-cluster-1\n",
     "last item": "    - --token\n    image: x\n",

@@ -54,6 +54,12 @@ OBSTACLES = (
         ' \\"w1\\" not found"',
     ),
     (
+        "kube-apiserver",
+        HEAD + "cacher (x.y.io): unexpected ListAndWatch error: failed to list y.io/v1, Kind=X:"
+        ' conversion webhook for y.io/v1alpha2, Kind=X failed: Post "https://w.y.svc:443/convert":'
+        " dial tcp 10.96.1.2:443: connect: no route to host; reinitializing...",
+    ),
+    (
         "kube-scheduler",
         HEAD + "k8s.io/client-go/informers/factory.go:135: Failed to list *v1.StorageClass: Get"
         " https://192.168.187.142:6443/apis/storage.k8s.io/v1/storageclasses?limit=500: x509:"

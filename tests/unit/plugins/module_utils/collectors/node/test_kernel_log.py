@@ -211,6 +211,21 @@ def test_what_a_healthy_kernel_says(line):
     assert read(record(line))[0] == []
 
 
+@pytest.mark.parametrize(("type_", "kind"), [("SDIO", "sdio"), ("SD", "disk"), (None, "disk")])
+def test_the_bus_of_a_chip_is_no_disk(tmp_path, monkeypatch, type_, kind):
+    """A Raspberry Pi has its card at one bus and its WLAN at another."""
+    monkeypatch.setattr(kernel_log, "BUSES", str(tmp_path))
+    if type_ is not None:
+        device = tmp_path / "mmc1" / "mmc1:0001"
+        device.mkdir(parents=True)
+        (device / "type").write_text(type_ + "\n", encoding="utf-8")
+    rows = read(
+        record("mmc1: Timeout waiting for hardware interrupt."),
+        record("mmc0: Timeout waiting for hardware interrupt."),
+    )[0]
+    assert sorted(row["kind"] for row in rows) == sorted({"disk", kind})
+
+
 def test_lines_that_differ_in_numbers_are_one_row():
     text = "UDP: bad checksum. From 192.0.2.11:{} to 192.0.2.101:8472 ulen 82"
     rows, _oldest, _cut = read(*(record(text.format(n), ago=90 - n) for n in range(9)))

@@ -57,8 +57,17 @@ def test_no_node_reaches_it_although_api_servers_run(world, failed, error, word)
     assert word in one.summary
     for host in ("m1", "m2", "m3"):
         assert host in one.summary
-    assert "no machine that was asked has that address" in one.summary
+    assert "none of the machines that were asked has that address" in one.summary
+    assert "KeepConfiguration=yes" in one.remedy
     assert "ip address add 192.0.2.10/32" in one.remedy
+
+
+@pytest.mark.parametrize(("failed", "words"), [("connection", "answers at"), ("name", "finds an")])
+def test_one_node_alone_tells_of_it(world, failed, words):
+    ways(world, failed=failed, error="x", hosts=("m1",))
+    (one,) = found(world)
+    assert f"nothing {words}" in one.summary
+    assert "for m1, the only node that told of it" in one.summary
 
 
 def test_the_machine_that_has_the_address(world):

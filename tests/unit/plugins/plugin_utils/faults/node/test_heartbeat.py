@@ -100,8 +100,6 @@ def test_a_kubelet_that_is_down_is_others_and_a_young_one_has_time(world, starte
 @pytest.mark.parametrize(
     ("reason", "message", "verdict"),
     [
-        ("KubeletNotReady", "PLEG is not healthy: pleg was last seen active 3m0s ago", "clear"),
-        ("KubeletNotReady", "container runtime is down", "clear"),
         (
             "KubeletNotReady",
             (
@@ -119,6 +117,122 @@ def test_what_a_kubelet_says_of_itself(world, reason, message, verdict):
     verdicts, findings = judged(world, ready="False", reason=reason, message=message)
     assert verdicts == [verdict]
     assert all((message or reason) in item.summary for item in findings)
+
+
+@pytest.mark.parametrize(
+    ("error", "cgroups", "version", "is_told", "are_cgroups_told"),
+    [
+        ("timed out", 5200, "v1", True, True),
+        ("timed out", 5200, "v2", True, False),
+        ("timed out", 700, "hybrid", True, False),
+        (None, 5200, "v1", False, False),
+    ],
+)
+def test_a_kubelet_that_does_not_answer_itself(
+    world, error, cgroups, version, is_told, are_cgroups_told
+):
+    world.data("w1", "kubelet")["healthz"] = {
+        "url": "http://127.0.0.1:10248/healthz",
+        "error": error,
+    }
+    world.data("w1", "system")["cgroup"] = version
+    world.documents["w1"]["collectors"]["pressure"] = {
+        "status": "ok",
+        "data": {"cgroups": {"memory": cgroups}},
+    }
+    way = {"server": SERVER, "address": None, "failed": None, "error": None}
+    _verdicts, (found,) = judged(world, way)
+    assert ("healthz" in found.summary) is is_told
+    assert (f"{cgroups} memory cgroups" in found.summary) is are_cgroups_told
+    assert ("unified_cgroup_hierarchy=1" in found.remedy) is are_cgroups_told
+    assert len(found.evidence) == 3 + is_told + are_cgroups_told
+
+
+LATE = "[container runtime is down, PLEG is not healthy: pleg was last seen active 5m0s ago]"
+UNIT = {
+    "name": "containerd.service",
+    "load_state": "loaded",
+    "active_state": "active",
+    "sub_state": "running",
+    "result": "success",
+    "n_restarts": 2,
+}
+
+
+def with_runtime(world, **fields):
+    """Let the runtime of the worker run and answer, but for these fields."""
+    runtime = {
+        "kind": "containerd",
+        "path": "/run/containerd/containerd.sock",
+        "socket": "socket",
+        "asked": True,
+        "error": None,
+        "calls": {"v1": 0},
+        "units": [UNIT],
+        **fields,
+    }
+    world.documents["w1"]["collectors"]["runtime"] = {"status": "ok", "data": runtime}
+    return judged(world, ready="False", reason="KubeletNotReady", message=LATE)
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict"),
+    [
+        ({}, "present"),
+        ({"kind": "embedded", "units": []}, "present"),
+        ({"asked": False, "calls": None}, "present"),
+        ({"calls": {"v1": "no answer"}}, "clear"),
+        ({"error": "connection refused"}, "clear"),
+        ({"socket": "missing"}, "clear"),
+        ({"units": [{**UNIT, "active_state": "failed", "sub_state": "failed"}]}, "clear"),
+    ],
+)
+def test_a_runtime_that_a_kubelet_calls_down(world, fields, verdict):
+    """KM508 reports one that does not run or does not answer; nothing else reports the others."""
+    verdicts, found = with_runtime(world, **fields)
+    assert verdicts == [verdict]
+    assert all(LATE in item.summary for item in found)
+
+
+@pytest.mark.parametrize("message", [LATE, "container runtime status check may not have completed"])
+def test_a_kubelet_that_just_started_has_no_list_yet(world, message):
+    world.documents["w1"]["collectors"]["runtime"] = {"status": "absent", "data": None}
+    verdicts, found = judged(
+        world, started=1800000030.0, ready="False", reason="KubeletNotReady", message=message
+    )
+    assert (verdicts, found) == (["unknown"], [])
+
+
+@pytest.mark.parametrize(
+    ("collector", "data", "words"),
+    [
+        ("hangs", {"tasks": [{"pid": 7, "name": "runc", "wchan": "rpc_wait_bit"}]}, "runc (pid 7"),
+        (
+            "space",
+            {"stores": [{"path": "/var/lib/containerd", "use": "runtime", "read_only": True}]},
+            "/var/lib/containerd is read-only",
+        ),
+        ("pressure", {"memory": {"total": 4 << 30, "available": 90 << 20}}, "90"),
+        (
+            "kernel_log",
+            {"rows": [{"kind": "hang", "count": 1, "last": 1.8e9, "line": "task runc:7 blocked"}]},
+            "task runc:7 blocked",
+        ),
+    ],
+)
+def test_why_a_runtime_is_late_is_told_by_its_node(world, collector, data, words):
+    world.documents["w1"]["collectors"][collector] = {"status": "ok", "data": data}
+    _verdicts, (found,) = with_runtime(world)
+    assert words in found.summary
+    assert "2 times" in found.summary
+    assert len(found.evidence) == 2
+    assert "journalctl -u containerd.service" in found.remedy
+
+
+def test_a_node_that_shows_no_reason(world):
+    _verdicts, (found,) = with_runtime(world)
+    assert len(found.evidence) == 1
+    assert found.severity == "critical"
 
 
 def test_a_host_that_is_silent_is_down(world):

@@ -40,7 +40,17 @@ def test_a_log_that_was_not_read_to_its_end(world):
 
 
 def test_each_kind_of_the_collector_has_a_meaning():
-    assert {kind for kind, _pattern in collector.CLASSES} == set(kernel_log.KINDS)
+    kinds = {kind for kind, _pattern in collector.CLASSES}
+    assert kinds | {collector.SDIO} == set(kernel_log.KINDS)
+
+
+@pytest.mark.parametrize(("kind", "is_disk"), [("sdio", False), ("disk", True)])
+def test_a_chip_of_wlan_is_no_card(world, kind, is_disk):
+    say(world, kind, "mmc1: Timeout waiting for hardware interrupt.", count=5)
+    (found,) = judged(world, "KM562")[1]
+    assert found.component == kind
+    assert ("dd to another one" in found.remedy) == is_disk
+    assert ("disable-wifi" in found.remedy) != is_disk
 
 
 def test_packets_with_a_wrong_checksum(world):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import known_message
 from tests.unit.support.configured_kubelet import (
     FILE,
     MEMORY,
@@ -184,6 +185,28 @@ def test_a_cgroup_that_is_not_there_is_told_by_the_last_words(configured, line):
     _dummy, findings = judged(configured("enforceNodeAllocatable: [pods]\n", lines=dead(line)))
     assert "does not say any more" in findings["KM506"].summary
     assert [proof.kind for proof in findings["KM506"].evidence] == ["unit", "log"]
+
+
+@pytest.mark.parametrize(
+    ("lack", "row"),
+    [
+        (
+            "missing paths: /sys/fs/cgroup/cpuset/kubelet.slice",
+            "reserved-cgroup-without-controllers",
+        ),
+        ("missing controllers: cpuset, hugetlb", "reserved-cgroup-not-handed-controllers"),
+    ],
+)
+def test_a_cgroup_without_controllers_keeps_its_known_cause(configured, lack, row):
+    """The place of the key is added to what is known of the message, and takes nothing away."""
+    line = klog(LIMITS + r"\"/kubelet.slice\": cgroup [\"kubelet\"] has some " + lack + '"')
+    known = known_message.find(("kubelet",), line)
+    found = judged(configured(CGROUP, lines=dead(line)))[1]["KM506"]
+    assert known.id == row
+    assert known.cause in found.summary
+    assert found.remedy.startswith(known.advice)
+    assert f"{FILE}:3" in found.summary
+    assert "there is no such cgroup;" not in found.summary
 
 
 def test_an_older_kubelets_words_of_a_cgroup(configured):
