@@ -38,6 +38,7 @@ from . import (
     memory_kills,
     next_release,
     node_identity,
+    overlay_base,
     pod_errors,
     registration,
     releases,
@@ -136,6 +137,7 @@ class Host:
     anonymous: Mapping[str, str] = field(default_factory=dict)
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
+    overlay: overlay_base.Base = field(default_factory=overlay_base.Base)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -314,6 +316,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         anonymous=anonymous_client.extract(document),
         unit_components=anonymous_client.running(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
+        overlay=overlay_base.extract(document),
     )
 
 
