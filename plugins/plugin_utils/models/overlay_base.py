@@ -114,8 +114,8 @@ def _on(folder: str, point: str, kind: str, source: str) -> Reason:
 def _too_old(kernel: str) -> Reason:
     return Reason(
         f"the kernel {kernel} is older than 4.19, and does not know the mount option metacopy=on,"
-        " which mountopt in /etc/containers/storage.conf has as the packages of CRI-O write it"
-        f" ({_INVALID})",
+        " which mountopt in /etc/containers/storage.conf has where the packages of CRI-O or podman"
+        f" wrote it ({_INVALID})",
         "grep -n mountopt /etc/containers/storage.conf /usr/share/containers/storage.conf on the"
         ' node: take metacopy=on out (mountopt = "nodev") and systemctl restart crio, or boot a'
         " kernel from 4.19 on; journalctl -k -g overlayfs has the option that the kernel does not"
