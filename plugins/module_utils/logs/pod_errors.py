@@ -44,6 +44,7 @@ _IN_FILE = re.compile(_HEAD + _ERRORS + rb"[^\n]*", re.MULTILINE)
 # What a device plugin says of the machine that it looks at, at whatever level.
 _SAID = re.compile(
     rb"(?i)error|fail|could not|cannot|unable|no devices|no such|not found|non-rdma|not supported"
+    rb"|unhealthy"
 )
 # The name that a resolver was asked for stands in no quotes.
 _ASKED = re.compile(rb"(plugin/errors: \d) \S{1,255} (\w{1,10}):")

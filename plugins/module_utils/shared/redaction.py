@@ -10,7 +10,7 @@ The module does not use `re`, whose import costs more than the module itself.
 
 from bisect import bisect_left
 
-from . import redaction_spans, redaction_values
+from . import redaction_errors, redaction_spans, redaction_values
 from .redaction_names import PUBLIC, secret_env, secret_key
 
 NAME, BLANK = redaction_spans.NAME, redaction_spans.BLANK
@@ -108,8 +108,10 @@ def _pairs(text, spans):
 
 
 def _value_of_key(text, start, mark, spans):
-    """Mask the value of a key that names a secret."""
-    if not _tells_of_program(text, start):
+    """Mask the value of a key that names a secret, unless it is the words of an error."""
+    if redaction_errors.follow(text, start, mark):
+        redaction_errors.opaque_words(text, mark, spans)
+    elif not _tells_of_program(text, start):
         redaction_values.value(text, start, mark, spans)
 
 

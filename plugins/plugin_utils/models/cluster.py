@@ -38,6 +38,7 @@ from . import (
     memory_kills,
     next_release,
     node_identity,
+    overlay_base,
     pod_errors,
     registration,
     releases,
@@ -142,6 +143,7 @@ class Host:
     busy: Busy = field(default_factory=Busy)
     runtime_work: RuntimeWork = field(default_factory=RuntimeWork)
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
+    overlay: overlay_base.Base = field(default_factory=overlay_base.Base)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -322,6 +324,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         busy=kubelet_busy.extract(document),
         runtime_work=runtime_work.extract(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
+        overlay=overlay_base.extract(document),
     )
 
 

@@ -153,9 +153,20 @@ _OF_EACH_POD = re.compile(
 )
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
-# Known messages about webhooks, aggregated APIs and kube-controller-manager.
+# Known messages about webhooks, aggregated APIs and kube-controller-manager. No other fault is
+# about webhooks that convert objects.
 _OF_OTHER_SERVERS = re.compile(
     r"webhook-|apiservice-|aggregated-api-|root-certificate-not-published"
+)
+# Known messages that say what kube-controller-manager does not do, as it cannot list one kind of
+# object, and in words what that is. The line that names the kind has the cause.
+WAITS: Mapping[str, str] = {
+    "garbage-collector-waits": "the garbage collector waits",
+    "quota-monitor-waits": "what ResourceQuotas count is not brought up to date",
+}
+_OF_ONE_KIND = re.compile(
+    r"[Ff]ailed to (?:list|watch) (?:[\w./-]{1,253}, Resource=[\w.-]{1,100}"
+    r"|\*v1\.PartialObjectMetadata)"
 )
 
 
@@ -166,6 +177,7 @@ class Repeated:
     answer: what it means, None where that is not known
     is_obstacle: whether it keeps the component from its work
     known: its cause, where that is known for the whole message
+    waiting: what the component does not do because of it, in words
     """
 
     row: ComponentErrors
@@ -173,6 +185,7 @@ class Repeated:
     answer: Answer | None
     is_obstacle: bool
     known: Known | None = None
+    waiting: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -196,10 +209,21 @@ def worst(row: ComponentErrors, read_at: float, releases: Releases = UNKNOWN) ->
     candidates = current(row, read_at, releases)
     obstacles = [item for item in candidates if item.is_obstacle]
     if obstacles:
-        return max(obstacles, key=weight)
+        return _source(max(obstacles, key=weight), candidates)
     if row.component in SUPERVISORS:
         return None
     return next(_unclear(candidates, read_at), None)
+
+
+def _source(worst_one: Repeated, candidates: list[Repeated]) -> Repeated:
+    """Return the error because of which others wait, with what waits, else the worst one."""
+    names = (item.known.id for item in candidates if item.known is not None)
+    waiting = tuple(dict.fromkeys(WAITS[name] for name in names if name in WAITS))
+    sources = [item for item in candidates if _OF_ONE_KIND.search(item.entry.line)]
+    is_known = worst_one.known is not None and worst_one.known.id not in WAITS
+    if not (waiting and sources) or (is_known and worst_one not in sources):
+        return worst_one
+    return replace(max(sources, key=weight), is_obstacle=True, waiting=waiting)
 
 
 @dataclass(frozen=True)

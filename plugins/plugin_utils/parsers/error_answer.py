@@ -88,6 +88,13 @@ _TEXTS = (
     ),
     _text(
         "webhook",
+        r"conversion webhook for (?P<name>[\w./-]{1,253}, Kind=\w{1,80}) failed",
+        "the API server cannot ask the webhook that converts {name}, and gives no object of it",
+        "kubectl get crd -o yaml shows spec.conversion with its Service: see why its pods do not"
+        " answer",
+    ),
+    _text(
+        "webhook",
         r"failed calling webhook \"?(?P<name>[^\s\"]{1,255})\"?",
         "the API server cannot ask the webhook {name}, and therefore refuses what goes to it",
         _WEBHOOK,

@@ -19,7 +19,14 @@ from ...system import boot_firewall, files, procfs
 from . import limits, swap
 
 KUBELET = "/var/lib/kubelet"
-FOLDERS = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/containers", "/var/lib/etcd")
+FOLDERS = (
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/containers",
+    "/var/lib/etcd",
+    "/var/lib/rancher/k3s",
+    "/var/lib/rancher/rke2",
+)
 FAPOLICYD = "fapolicyd.service"
 WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing", "fstab")
 MAX_TEXT, MAX_FILES, MAX_MOUNTS, MAX_DEVICES = 65536, 100, 8 * 1024 * 1024, 100

@@ -130,7 +130,8 @@ CLASSES = (
     (
         "overlay",
         rb"^overlayfs: (?:maximum fs stacking|filesystem on .{1,200}not supported as upper"
-        rb"|upper fs needs to support d_type)",
+        rb"|upper fs needs to support d_type|unrecognized mount option )"
+        rb"|^overlay: Unknown parameter '",
     ),
     (AUDIT, rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
 )

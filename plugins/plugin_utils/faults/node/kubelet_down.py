@@ -16,7 +16,7 @@ from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.package_changes import PackageChange
 from ...evidence.document import ends, one_line, shell_name
-from ...models import boot_network, denied_file, package_changes
+from ...models import boot_network, denied_file, overlay_base, package_changes
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
@@ -286,6 +286,9 @@ def _of_runtime(status: KubeletStatus) -> str:
 def _waiting(host: Host, name: str, wait: Wait) -> Detection:
     """Return the hit of a start that does not end, because what it waits for does not come."""
     unit = one_line(name, 80)
+    reason = overlay_base.reason(host.overlay, wait.message)
+    if reason is not None:
+        wait = replace(wait, clause=reason.clause, advice=reason.advice)
     summary = (
         f"the kubelet does not run: {unit} does not finish its start, because {wait.clause}:"
         f" {ends(wait.message, 300)}"

@@ -213,8 +213,12 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         severity = "info"
     if error.answer is not None:
         meaning, advice = f"{one_line(error.answer.clause, 300)}: ", error.answer.advice
+    waiting = ""
+    if error.waiting:
+        waiting = f"; because of that {and_others(error.waiting)}"
     hit = Detection(
-        f"{row.component} repeats an error: {_count(error, read_at)}: {meaning}{error.message}",
+        f"{row.component} repeats an error: {_count(error, read_at)}: {meaning}{error.message}"
+        f"{waiting}",
         (_proof(host, row, error.entry.line),),
         f"{advice}. The log: {_command(row)}",
         host=host.host,

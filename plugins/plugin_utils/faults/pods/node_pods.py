@@ -13,7 +13,7 @@ from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.answers.node.kernel_log import KernelLine
 from ...evidence.document import ends, one_line, shell_name
-from ...models import kubelet_root, pod_start, pressure, storage_clients
+from ...models import kubelet_root, overlay_base, pod_start, pressure, storage_clients
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.kubelet_root import Root
@@ -24,6 +24,7 @@ from ...parsers.known_message import EVENT, RUNTIMES
 from ...parsers.pod_start_message import (
     CERTIFICATE,
     CLIENT_CERTIFICATE,
+    NODE,
     PLAIN_HTTP,
     WORKLOAD,
     Trouble,
@@ -43,7 +44,7 @@ _BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc
 _REMOTE = re.compile(r"-t (?:nfs4?|cifs|smb3) |kubernetes\.io~(?:nfs|cifs)/")
 _HELPER = "nfs-helper-missing"  # a row of known messages
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
-SILENT, SURE = "", "of the node"
+SILENT, SURE, OVERLAY = "", "of the node", "overlay"
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 # How a runtime asks a registry: nothing in the workload corrects that.
 OF_RUNTIME = frozenset((CERTIFICATE, CLIENT_CERTIFICATE, PLAIN_HTTP))
@@ -200,9 +201,9 @@ def _pods(rows: Sequence[Waiting]) -> int:
 
 
 def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int) -> Detection:
-    pods, main = _pods(rows), _main(rows)
     event = pod_start.repeated(cluster, node)
     view = next((view for view in views(cluster) if view.name == node), None)
+    pods, main = _pods(rows), _with_reason(_main(rows), view)
     since = min((row.row.since or "~" for row in rows), default="")
     summary = f"{wording.pods(pods)}{_runtime(view)} {wording.do(pods)} not start"
     summary += wording.since(since)
@@ -226,11 +227,22 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         severity=_severity(cluster, node, pods),
     )
     hit = _with_root(hit, kubelet_root.elsewhere(cluster, main))
+    if main.trouble is not None and main.trouble.kind == OVERLAY:
+        return hit
     release = view.kubelet if view is not None else None
     texts = [main.text]
     if main.trouble is None and event is not None:
         texts.insert(0, event.message)
     return explained(hit, PLACES, texts, release)
+
+
+def _with_reason(main: Waiting, view: NodeView | None) -> Waiting:
+    """Return a row with the reason for which the node refuses an overlay, where that is known."""
+    host = view.host if view is not None else None
+    reason = overlay_base.reason(host.overlay, main.text) if host is not None else None
+    if reason is None:
+        return main
+    return replace(main, trouble=Trouble(OVERLAY, NODE, reason.clause, reason.advice))
 
 
 def _of_network_pods(cluster: Cluster, node: str, main: Waiting) -> tuple[str, ...]:

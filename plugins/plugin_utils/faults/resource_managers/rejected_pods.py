@@ -14,13 +14,15 @@ from ....module_utils.shared.pod_rejection import TELLING
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.answers.cluster.rejected import DevicePlugin, PluginContainer
 from ...evidence.document import one_line
-from ...models import devices
+from ...models import device_health, devices, pod_roles
 from ...models.cluster import Cluster
 from ...models.devices import GRACE_SECONDS, OWN_SECONDS, Holding, Node, Pod
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
+from ...parsers import component_log
 from ...parsers.admission_message import DEVICE_KINDS, Refusal
 from ..base import CheckResult, Detection, causes, cluster_check
+from ..known_causes import explained
 
 SHOWN = 5
 WITH_SHORTAGES = (
@@ -669,7 +671,7 @@ def untimed(cluster: Cluster, node: Node) -> Iterator[Missing]:
     "Unhealthy devices",
     severity="warning",
     applies="nodes with device plugins",
-    needs=("devices",),
+    needs=("devices", "system_pods"),
     cluster_needs=("nodes",),
     own_evidence=silent_nodes,
 )
@@ -677,17 +679,31 @@ def unhealthy(node: Node) -> Iterator[Detection]:
     """KM323: fewer devices may be given out than the plugin reports."""
     for resource, (capacity, healthy) in sorted(node.resources.items()):
         if healthy < capacity and (healthy or node.unserved(resource) is False):
-            yield _hit(
-                node,
-                f"{capacity - healthy} of {capacity} {resource}"
-                f" {_verb(capacity - healthy)} unhealthy",
-                [
-                    _capacity_proof(node, resource, capacity, healthy),
-                    *_known(node, resource),
-                ],
-                "read the plugin pod's log and the driver's (nvidia-smi, dmesg for Xid); the"
-                " devices that are left stay in use",
-            )
+            yield _unhealthy(node, resource, capacity, healthy)
+
+
+def _unhealthy(node: Node, resource: str, capacity: int, healthy: int) -> Detection:
+    """Return the hit of devices that are unhealthy, with what their plugin says of that."""
+    plugin = device_health.plugin(node.host, resource)
+    said, proofs = "", []
+    if plugin is not None:
+        name = f"{plugin.namespace}/{plugin.pod}"
+        said = f"; its device plugin {name} said: {component_log.text(plugin.told[0]).rstrip('.')}"
+        proofs = [
+            EvidenceRef("log", node.inventory_host, path=plugin.path, object=name, text=line)
+            for line in plugin.told
+        ]
+    hit = _hit(
+        node,
+        f"{capacity - healthy} of {capacity} {resource} {_verb(capacity - healthy)} unhealthy"
+        f"{said}",
+        [_capacity_proof(node, resource, capacity, healthy), *_known(node, resource), *proofs],
+        "read the plugin pod's log and the driver's (nvidia-smi, dmesg for Xid); the"
+        " devices that are left stay in use",
+    )
+    if plugin is None:
+        return hit
+    return explained(hit, (pod_roles.DEVICES,), plugin.told)
 
 
 def _verb(count: int) -> str:

@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..control_plane import leader_election, leader_lease
 from ..known_causes import explained
-from . import waiting_pods
+from . import stalled_scheduler, waiting_pods
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler reports on a pod within seconds, unless thousands are in its queue; an autoscaler that
@@ -218,16 +218,20 @@ def nobody_leads(cluster: Cluster) -> Iterator[CheckResult]:
     if cluster.key is None:
         yield without_kubernetes(component=SCHEDULER)
         return
-    running = [
-        (host, item)
-        for host, item in _schedulers(cluster)
-        if USUAL in leader_election.scheduler_names(item)
-    ]
-    _lock, hits, missing = leader_lease.judged(cluster, ROLE, running)
+    _lock, hits, missing = leader_lease.judged(cluster, ROLE, _usual_schedulers(cluster))
     if hits:
         yield CheckResult(tuple(hits), component=SCHEDULER)
     else:
         yield CheckResult((), tuple(missing), component=SCHEDULER)
+
+
+def _usual_schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
+    """Return those of the schedulers that take pods which name no scheduler."""
+    return [
+        (host, item)
+        for host, item in _schedulers(cluster)
+        if USUAL in leader_election.scheduler_names(item)
+    ]
 
 
 def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
@@ -241,18 +245,19 @@ def _schedulers(cluster: Cluster) -> list[tuple[Host, Any]]:
 
 @cluster_check(
     "KM204",
-    "Pods request a scheduler that is not running",
+    "No scheduler takes pods that wait",
     severity="warning",
     applies="clusters whose API answers",
-    needs=("instances",),
-    cluster_needs=("pending",),
+    needs=("instances", "installer"),
+    cluster_needs=("pending", "locks"),
     current_only=True,
-    explained_by=causes("KM115"),
+    explained_by=causes("KM115") | causes("KM118", component=SCHEDULER),
 )
 def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     """KM204: pods without a message of any scheduler, that want one which none of these hosts runs.
 
-    A scheduler that is late, or of which none leads (KM203), is not meant.
+    Or they want the usual one, which leads and has taken none of them for long. A scheduler that is
+    late, or of which none leads (KM203), is not meant.
     """
     if cluster.key is None:
         yield without_kubernetes()
@@ -265,7 +270,12 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     if any(outcome.hits for outcome in nobody_leads(cluster)):
         explained.add(USUAL)
     for entry in cluster.typed(Pending).unseen or ():
-        if entry.scheduler in explained:
+        stalled = None
+        if entry.scheduler == USUAL:
+            stalled = stalled_scheduler.hit(cluster, entry, _usual_schedulers(cluster))
+        if stalled is not None:
+            hits.append(stalled)
+        if stalled is not None or entry.scheduler in explained:
             continue
         lacks = _unserved_missing(cluster, entry, bool(running))
         if lacks:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...parsers import message_class, message_form, unit_journal
+from ...parsers import known_message, message_class, message_form, unit_journal
 from ...parsers.unit_journal import Said, Start
 
 LONGEST = 300  # characters of a message
@@ -26,12 +26,18 @@ LASTING = frozenset(("configuration", "credential"))
 # before the error differs between releases.
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=(?:info|warning|error) msg="((?:[^"\\]|\\.)*)"')
 _ASKED = re.compile(
-    r"Waiting to retrieve [\w -]{1,40} configuration; server is not ready: |Failed to validate"
+    # up to 1.20 of k3s
+    r"Failed to retrieve agent config: "
+    r"|Waiting to retrieve [\w -]{1,40} configuration; server is not ready: |Failed to validate"
     r" connection to cluster at |CA cert validation failed: |token CA hash does not match|Node"
     r" password rejected"
 )
 # pkg/daemons/agent, pkg/agent/containerd and pkg/agent/tunnel: an agent that has its configuration.
 _WENT_ON = re.compile(r"Running (?:kubelet|containerd)\b|Connecting to proxy\b")
+# Known messages about the machine itself, which asking again does not change.
+_OF_MACHINE = frozenset(
+    ("k3s-overlay-not-supported", "k3s-node-address-on-no-interface", "k3s-programs-not-unpacked")
+)
 _REFUSED = "Node password rejected"
 _REFUSES = re.compile(r": (401 Unauthorized|403 Forbidden)\s*\Z")
 _OPEN = "/cacerts: "  # what a server gives to anyone
@@ -132,6 +138,9 @@ def _times(start: Start, answer: str) -> int:
 
 def _wait(line: Said, text: str) -> Wait | None:
     """Return what a line tells, None where it may pass or is not known."""
+    known = known_message.find(("k3s", "rke2"), text)
+    if known is not None and known.id in _OF_MACHINE:
+        return Wait(text[-LONGEST:], known.clause, known.advice, line.raw, is_whole=True)
     reading = message_form.read(text, "k3s")
     if reading is None or reading.weak:
         return None

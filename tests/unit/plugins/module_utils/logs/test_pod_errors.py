@@ -142,6 +142,12 @@ def test_what_a_device_plugin_misses(tmp_path):
     assert "\x1b" not in str(told)
 
 
+def test_a_device_that_a_plugin_takes_away(tmp_path):
+    line = "'nvidia.com/gpu' device marked unhealthy: GPU-1"
+    path = write(tmp_path / "0.log", (90000, "begins"), (80000, line), (70000, "a healthy one"))
+    assert pod_errors.complaints(path) == [line]
+
+
 def test_an_error_of_klog_has_the_lines_in_which_its_value_goes_on(tmp_path):
     write(
         tmp_path / "0.log",

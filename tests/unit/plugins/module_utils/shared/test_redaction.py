@@ -174,6 +174,18 @@ SECRETS = {
     ),
     "multi-line plain": "password: «a b»\n\n  «c»\n    «d»\nother: 1\n",
     "placeholder": "password: «{{ x }}»\n",
+    "words of an error at the place of a key": "password: «failed to be short»\n",
+    "words of an error in flow": "{a: b, token: «open /x»}\n",
+    "words of an error in json": '{"token": "«unable to x»"}',
+    "words of an error in a flag": "- --token=«failed to»\n",
+    "no words of an error": "could not use token: «abc failed to»\n",
+    "a value that an error refuses": 'keys[0].secret: «Invalid value: "hunter2": is short»\n',
+    "a token within an error": (
+        "failed to use token: unable to parse «abcdef.0123456789abcdef»: no kubeadm\n"
+    ),
+    "a key within an error": 'bad token: cannot read "«QUJDRDEyMzRhYmNkZWZnaA==»" of it\n',
+    "a hash within an error": "bad token: unable to find «0123456789abcdef0123456789abcdef»\n",
+    "a key beside an error": "a token: failed to get x, password: «hunter2»\n",
 }
 HARMLESS = {
     "flags that sound so": (
@@ -218,6 +230,22 @@ HARMLESS = {
     "a credential program": (
         'err="Get \\"https://a\\": getting credentials: exec: executable aws-iam not found"\n'
         "x: getting credentials: exec: executable /opt/a_b failed with exit code 255\n"
+    ),
+    "errors of programs in Go": (
+        'failed to fetch token: serviceaccounts "web" not found\n'
+        'E1 storage/cacher.go:/secrets: failed to list *core.Secret: unable to transform key "/r"\n'
+        'failed to read token file "/run/x/token": open /run/x/token: no such file\n'
+        "WebIdentityErr: InvalidIdentityToken: No OpenIDConnect provider found\n"
+        "failed to decode join token: illegal base64 data at input byte 0\n"
+        "GET https://a.example.com/oauth2/token: 403 Forbidden\n"
+    ),
+    "keys that the API server hides": (
+        'resources[0].providers[0].aescbc.keys[0].secret: Invalid value: "REDACTED": secrets must'
+        ' be base64 encoded\nkeys[1].secret: Invalid value: \\"REDACTED\\": got 8\n'
+    ),
+    "volumes named as secrets": (
+        'MountVolume.SetUp failed for volume "app-secret" : secret "app" not found\n'
+        'err="failed for volume \\"x-token\\" : object \\"a\\"/\\"b\\" not registered"\n'
     ),
     "masked already": "password: *****\nA_TOKEN=***\n- --token=***\n- --secret\n- ***\n",
     "rules": "resources: [secrets, tokens]\n- tokenreviews\nverbs: [create]\n",

@@ -315,6 +315,41 @@ def test_a_cause_comes_before_what_follows_from_it():
     assert error.entry.line == REFUSED
 
 
+WAITS_LINE = HEAD + "failed to sync resource monitors: timed out waiting for quota monitor sync"
+GC_LINE = HEAD + '"timed out waiting for dependency graph builder sync during GC sync"'
+KIND = "Failed to list acme.cert-manager.io/v1alpha3, Resource=challenges: "
+CONVERSION = (
+    'conversion webhook for acme.cert-manager.io/v1alpha2, Kind=Challenge failed: Post "https://x.y'
+    '.svc:443/convert?timeout=30s": service "x" not found'
+)
+PARTIAL = "Failed to watch *v1.PartialObjectMetadata: failed to list *v1.PartialObjectMetadata: "
+
+
+@pytest.mark.parametrize(
+    ("lines", "quoted", "waits"),
+    [
+        ([WAITS_LINE, HEAD + KIND + CONVERSION], KIND, 1),
+        ([GC_LINE, WAITS_LINE, HEAD + KIND + CONVERSION], KIND, 2),
+        ([WAITS_LINE, HEAD + PARTIAL + "operation not supported"], PARTIAL, 1),
+        ([HEAD + KIND + CONVERSION], KIND, 0),
+        ([WAITS_LINE], "timed out waiting for quota monitor sync", 0),
+    ],
+)
+def test_what_a_controller_waits_for_is_because_of_a_kind_that_it_cannot_list(lines, quoted, waits):
+    found = worst("kube-controller-manager", *map(entry, lines))
+    assert found is not None
+    assert found.is_obstacle
+    assert quoted in found.message
+    assert len(found.waiting) == waits
+
+
+def test_a_known_cause_of_another_kind_comes_before_what_waits():
+    other = HEAD + "error retrieving resource lock kube-system/x: Unauthorized"
+    found = worst("kube-controller-manager", *map(entry, (other, WAITS_LINE)))
+    assert found is not None
+    assert found.waiting == ()
+
+
 def test_an_obstacle_comes_before_what_is_more_frequent():
     error = worst("kubelet", entry(HEAD + '"Something new"', count=900), entry())
     assert error is not None

@@ -17,6 +17,7 @@ except ImportError:  # Python 3.10
     import sre_constants as _constants  # type: ignore[no-redef]
     import sre_parse as _parser  # type: ignore[no-redef]
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import lines
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import known_message
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.known_message import Row
 from tests import measures
@@ -51,6 +52,14 @@ def test_each_row_has_an_example_and_each_example_a_row() -> None:
 @pytest.mark.parametrize(("name", "place", "text"), LINES, ids=[line[0] for line in LINES])
 def test_a_row_matches_its_own_example(name: str, place: str, text: str) -> None:
     found = known_message.find((place,), text)
+    assert found is not None
+    assert found.id == name
+
+
+@pytest.mark.parametrize(("name", "place", "text"), LINES, ids=[line[0] for line in LINES])
+def test_a_node_masks_nothing_that_tells_the_cause(name: str, place: str, text: str) -> None:
+    masked = lines.Cleaner().clean(text.encode(), False).decode()
+    found = known_message.find((place,), masked)
     assert found is not None
     assert found.id == name
 

@@ -96,6 +96,8 @@ LINES = (
     ),
     ("overlay", "overlayfs: filesystem on '/var/lib/a' not supported as upperdir"),
     ("overlay", "overlayfs: upper fs needs to support d_type."),
+    ("overlay", 'overlayfs: unrecognized mount option "metacopy=on" or missing value'),
+    ("overlay", "overlay: Unknown parameter 'metacop'"),
     (
         "disk",
         "XFS (rbd2): Filesystem has duplicate UUID 359fa82b-a536-4068-adf0-3d9950d03d80 - can't",

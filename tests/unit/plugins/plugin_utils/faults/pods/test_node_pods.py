@@ -101,6 +101,35 @@ def test_the_end_of_a_long_message_is_quoted(world):
     assert begin in finding.evidence[0].text
 
 
+REFUSED = (
+    "failed to mount container a: error creating overlay mount to"
+    " /var/lib/containers/storage/overlay/f9b1/merged: {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "kind", "reason", "word"),
+    [
+        ("4.15.0-147-generic", "ext4", "invalid argument", "metacopy=on"),
+        ("5.10.0-20-amd64", "nfs4", "invalid argument", "is on nfs4"),
+        ("4.15.0-147-generic", "overlay", "invalid argument", "is on an overlay itself"),
+        ("4.15.0-147-generic", "ext4", "no such device", None),
+        ("5.10.0-20-amd64", "ext4", "invalid argument", None),
+    ],
+)
+def test_the_machine_tells_why_its_kernel_refuses_an_overlay(world, kernel, kind, reason, word):
+    world.data("w1", "system")["kernel"] = kernel
+    mount = {"point": "/", "source": "/dev/vda1", "type": kind, "options": "rw"}
+    world.data("w1", "boot")["mounts"] = [mount]
+    wait(world, event=(SANDBOX, REFUSED.format(reason)))
+    (finding,) = judged(world, "KM600")[1]
+    if word is None:
+        assert "docs.kernel.org" in finding.remedy  # what is known of the message alone
+    else:
+        assert word in finding.summary
+        assert "Known cause" not in finding.summary
+
+
 def test_another_node_with_the_same_is_named(world):
     wait(world, event=(SANDBOX, NO_ADDRESS))
     wait(world, node="m1", event=(SANDBOX, NO_ADDRESS))

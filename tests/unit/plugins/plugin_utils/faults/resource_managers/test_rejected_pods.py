@@ -465,6 +465,30 @@ def test_unhealthy_devices(gpus):
     assert "1 of 2 nvidia.com/gpu is unhealthy" in finding(world, "KM323").summary
 
 
+XID = "XidCriticalError: Xid=69 on Device=gpu-1, the device will go unhealthy."
+MARKED = "'nvidia.com/gpu' device marked unhealthy: gpu-1"
+
+
+@pytest.mark.parametrize(
+    ("pod_name", "lines", "quoted", "advice"),
+    [
+        ("nvidia-device-plugin-x", [XID, MARKED], [XID, MARKED], "issues/234"),
+        ("shared-device-plugin-x", [MARKED], [MARKED], ""),
+        ("amd-device-plugin-x", [XID], [], ""),
+        ("nvidia-device-plugin-x", ["error: no such device"], [], ""),
+        ("web-nvidia-x", [XID], [], ""),
+    ],
+)
+def test_the_plugin_tells_why_a_device_is_unhealthy(gpus, pod_name, lines, quoted, advice):
+    world = gpus(devices=(2, 1), registered=("gpu-0",))
+    row = {"namespace": "kube-system", "pod": pod_name, "container": "c", "path": "/l/0.log"}
+    world.data("w1", "system_pods")["running"] = [{**row, "told": lines, "entries": []}]
+    hit = finding(world, "KM323")
+    assert [proof.text for proof in hit.evidence if proof.kind == "log"] == quoted
+    assert advice in (hit.remedy or "")
+    assert all(line.rstrip(".") in hit.summary for line in quoted[:1])
+
+
 @pytest.mark.parametrize(
     ("rejected", "devices", "entries", "sockets", "code", "severity"),
     [

@@ -216,6 +216,42 @@ def test_a_scheduler_of_another_name_on_the_control_plane(world):
     assert judged(world, "KM204") == ({"KM204": "clear"}, [])
 
 
+HOURS_AGO = "2027-01-15T04:00:00Z"
+
+
+def test_a_scheduler_that_leads_and_takes_no_pods(world):
+    unseen(world, "default-scheduler", HOURS_AGO)
+    verdicts, (found,) = judged(world, "KM203", "KM204")
+    assert verdicts == {"KM203": "clear", "KM204": "present"}
+    assert (found.severity, found.component) == ("warning", SCHEDULER)
+    holder = world.data("api", "locks")["servers"][0]["objects"]
+    name = next(one["holder"] for one in holder if one["name"] == SCHEDULER).rsplit("_", 1)[0]
+    assert f"the one on {name} leads" in found.summary
+    assert "kube-scheduler.yaml" in found.remedy
+
+
+def test_a_scheduler_within_another_program_that_takes_no_pods(world):
+    unseen(world, "default-scheduler", HOURS_AGO)
+    stopped(world, "m1", "m2", "m3")
+    paths = {"paths": ["/var/snap/microk8s"]}
+    world.documents["m1"]["collectors"]["installer"] = {"status": "ok", "data": paths}
+    (found,) = judged(world, "KM204")[1]
+    assert "systemctl restart snap.microk8s.daemon-kubelite" in found.remedy
+
+
+def test_a_scheduler_that_refused_other_pods_since_is_not_stalled(world):
+    unseen(world, "default-scheduler", HOURS_AGO)
+    waiting(world, "0/4 nodes are available: 4 Insufficient cpu.")
+    assert judged(world, "KM204") == ({"KM204": "clear"}, [])
+
+
+@pytest.mark.parametrize("changes", [{"renew_time": STALE}, {"holder": ""}])
+def test_a_scheduler_without_a_lease_is_not_stalled(world, changes):
+    unseen(world, "default-scheduler", HOURS_AGO)
+    lock(world, **changes)
+    assert judged(world, "KM204")[0] == {"KM204": "clear"}
+
+
 def test_the_usual_scheduler_is_not_missed_where_it_may_run_unseen(world):
     unseen(world, "default-scheduler")
     stopped(world, "m1", "m2", "m3")

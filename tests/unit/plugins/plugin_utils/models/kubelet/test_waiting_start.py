@@ -52,6 +52,22 @@ def test_what_does_not_pass_by_itself(line, message, advice):
     assert found.line == line
 
 
+OVERLAY = (
+    r"\"overlayfs\" snapshotter cannot be enabled for \"/var/lib/rancher/k3s/agent/containerd\","
+    r" try using \"fuse-overlayfs\" or \"native\": failed to mount overlay: invalid argument"
+)
+
+
+@pytest.mark.parametrize("words", ["Failed to retrieve agent config: ", WAITING])
+def test_what_the_machine_itself_lacks_does_not_pass(words):
+    found = waiting_start.find([STARTING, logged(words + OVERLAY, "error")])
+    assert found is not None
+    assert found.is_whole
+    assert found.message.endswith("failed to mount overlay: invalid argument")
+    assert "overlay" in found.clause
+    assert "findmnt" in found.advice
+
+
 CONFIG = "https://127.0.0.1:6444/v1-k3s/config"
 CACERTS = "https://10.0.0.1:6443/cacerts"
 
