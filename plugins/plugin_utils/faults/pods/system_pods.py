@@ -24,6 +24,7 @@ from ...parsers import error_answer, known_message, message_class, message_table
 from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import with_cause
+from ..plain_causes import plainly
 
 WAITED_SECONDS = 300
 SHOWN = 5  # places in the evidence
@@ -252,7 +253,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         because=(*_asks_itself(rows), *_without_module(rows)),
         severity=severity,
     )
-    return with_cause(hit, first.pod.known)
+    return plainly(with_cause(hit, first.pod.known), first.pod.line, first.pod.container)
 
 
 def _effect(pod: EndedPod) -> tuple[str | None, str]:
