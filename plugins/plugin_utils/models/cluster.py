@@ -32,6 +32,7 @@ from ..evidence.document import one_line
 from . import (
     anonymous_client,
     certificates,
+    cni_folders,
     control_plane,
     etcd_damage,
     machine,
@@ -49,6 +50,7 @@ from . import cpu_manager as pinning
 from . import host_network as model_network
 from . import pressure as model_pressure
 from .certificates import HostCertificates, KubeletServing
+from .cni_folders import CniFolders
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
@@ -136,6 +138,7 @@ class Host:
     anonymous: Mapping[str, str] = field(default_factory=dict)
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
+    cni_folders: CniFolders = field(default_factory=CniFolders)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -314,6 +317,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         anonymous=anonymous_client.extract(document),
         unit_components=anonymous_client.running(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
+        cni_folders=cni_folders.extract(document),
     )
 
 
