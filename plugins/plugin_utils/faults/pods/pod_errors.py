@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....module_utils.shared import system_namespaces
 from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
@@ -20,6 +20,7 @@ from ...models.moments import moment
 from ...models.pod_errors import PodError
 from ...models.repeated_errors import MACHINE, NETWORK
 from ...models.result import EvidenceRef, Missing
+from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained, with_cause
 from ..plain_causes import plainly
@@ -337,4 +338,7 @@ def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection
         node=node,
         component=pod.container,
     )
-    return explained(hit, pod_roles.places(pod), reversed(pod.told))
+    hit = explained(hit, pod_roles.places(pod), reversed(pod.told))
+    row = known_message.first(pod_roles.places(pod), reversed(pod.told))
+    clause = host.runtime_place.driver_clause(row.id) if row is not None else ""
+    return replace(hit, summary=f"{hit.summary}{clause}")

@@ -246,6 +246,8 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     refused += end_context.without_proxy(
         first.pod.known, endings(cluster, "kube-proxy", first.node)
     )
+    if first.host is not None and first.pod.known is not None:
+        refused += first.host.runtime_place.driver_clause(first.pod.known.id)
     name = pod_roles.workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
