@@ -134,6 +134,17 @@ _RULES = (
         " PATH that has it (systemctl show UNIT -p Environment), and a pod an image that has it",
     ),
     _rule(
+        r"\b(?P<tool>cp|mv|ln|mkdir|touch|install|chmod|chown|rm|tar|mount|nsenter|sh): (?:cannot"
+        r" [a-z ]{1,40}|failed to execute )?['‘]?(?P<path>/[\w./@+-]{1,200})['’]?: (?P<errno>"
+        r"Permission denied|Operation not permitted|Read-only file system|No space left on device"
+        r"|Input/output error|Not a directory|Is a directory|Text file busy)",
+        "A step of the program ends at {path} ({tool}: {errno})",
+        "see {path} on the node; in a pod it is below the hostPath that its DaemonSet mounts there:"
+        " owner and mode (namei -l), how it is mounted (findmnt -T), free space (df -h, df -i), and"
+        " what SELinux or AppArmor denies (ls -Z, ausearch -m avc -ts recent); a container that is"
+        " not privileged may not write into a folder that is another user's",
+    ),
+    _rule(
         r"no default routes found in|no default routes? (?:found|configured)\b",
         "The machine has no default route, by which a program of Kubernetes finds its own address:"
         " it was started before the network was up, or the network has no gateway",

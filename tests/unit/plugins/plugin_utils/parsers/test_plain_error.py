@@ -73,6 +73,11 @@ def test_an_error_of_settings_names_them_and_their_place(text: str, parts: list[
             ' lookup node-7 on 192.0.2.8:53: no such host"',
             ["node-7", "/etc/hosts"],
         ),
+        (
+            "cp: cannot create regular file '/host/opt/cni/bin/x': Permission denied",
+            ["/host/opt/cni/bin/x", "Permission denied"],
+        ),
+        ("mount: /var/lib/x: Operation not permitted", ["/var/lib/x", "mount"]),
         ('exec: "modprobe": executable file not found in $PATH', ["modprobe", "PATH"]),
         ('no default routes found in "/proc/net/route"', ["default route"]),
         (
