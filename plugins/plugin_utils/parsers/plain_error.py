@@ -135,9 +135,9 @@ _RULES = (
     ),
     _rule(
         r"\b(?P<tool>cp|mv|ln|mkdir|touch|install|chmod|chown|rm|tar|mount|nsenter|sh): (?:cannot"
-        r" [a-z ]{1,40}|failed to execute )?['‘]?(?P<path>/[\w./@+-]{1,200})['’]?: (?P<errno>"
-        r"Permission denied|Operation not permitted|Read-only file system|No space left on device"
-        r"|Input/output error|Not a directory|Is a directory|Text file busy)",
+        r" [a-z ]{1,40}|failed to execute )?['\u2018]?(?P<path>/[\w./@+-]{1,200})['\u2019]?:"
+        r" (?P<errno>Permission denied|Operation not permitted|Read-only file system|No space left"
+        r" on device|Input/output error|Not a directory|Is a directory|Text file busy)",
         "A step of the program ends at {path} ({tool}: {errno})",
         "see {path} on the node; in a pod it is below the hostPath that its DaemonSet mounts there:"
         " owner and mode (namei -l), how it is mounted (findmnt -T), free space (df -h, df -i), and"
