@@ -34,6 +34,7 @@ from . import (
     certificates,
     cni_folders,
     control_plane,
+    default_runtime,
     etcd_damage,
     machine,
     memory_kills,
@@ -43,7 +44,6 @@ from . import (
     registration,
     releases,
     repeated_errors,
-    runtime_place,
     storage_clients,
     system_pods,
 )
@@ -69,7 +69,6 @@ from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
-from .runtime_place import RuntimePlace
 from .system_pods import EndedPod, UnreadPods
 
 Answer = TypeVar("Answer")
@@ -141,7 +140,7 @@ class Host:
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
     cni_folders: CniFolders = field(default_factory=CniFolders)
-    runtime_place: RuntimePlace = field(default_factory=RuntimePlace)
+    default_runtime: str = ""  # of containers without a RuntimeClass
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -321,7 +320,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         unit_components=anonymous_client.running(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
         cni_folders=cni_folders.extract(document),
-        runtime_place=runtime_place.extract(document),
+        default_runtime=default_runtime.extract(document),
     )
 
 

@@ -258,10 +258,9 @@ class Runtime:
             package_changes.RUNTIMES,
             is_stopped=state.kind == systemd_unit.STOPPED,
         )
-        place = self.host.runtime_place.overlay_clause(words.line)
         hit = self._hit(
             unit,
-            f"the container runtime does not run: {name}: {'; '.join(reasons)}{place}"
+            f"the container runtime does not run: {name}: {'; '.join(reasons)}"
             f"{package_changes.clause(changes)}",
             (*proofs, *package_changes.proofs(self.host.host, changes)),
             advice,

@@ -208,7 +208,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
     clause, codes = _of_kernel(cluster, node, rows)
-    summary += _quoted(event, main) + _mount(main, view) + _overlay(main, view) + clause
+    summary += _quoted(event, main) + _mount(main, view) + clause
     advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
     refusal = refused_tokens.of_message(cluster, main.text)
     if refusal is not None:
@@ -253,12 +253,6 @@ def _mount(main: Waiting, view: NodeView | None) -> str:
         f"; {place} is a mount of its own: a runtime that was started before it was mounted has"
         " this, until it is restarted"
     )
-
-
-def _overlay(main: Waiting, view: NodeView | None) -> str:
-    """Return why the kernel refuses an overlay there, as a clause, or ""."""
-    host = view.host if view is not None else None
-    return host.runtime_place.overlay_clause(main.text) if host is not None else ""
 
 
 def _runtime(view: NodeView | None) -> str:

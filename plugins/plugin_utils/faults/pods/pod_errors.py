@@ -13,7 +13,7 @@ from ....module_utils.shared import system_namespaces
 from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
-from ...models import pod_roles
+from ...models import default_runtime, pod_roles
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.moments import moment
@@ -340,5 +340,5 @@ def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection
     )
     hit = explained(hit, pod_roles.places(pod), reversed(pod.told))
     row = known_message.first(pod_roles.places(pod), reversed(pod.told))
-    clause = host.runtime_place.driver_clause(row.id) if row is not None else ""
+    clause = default_runtime.clause(host.default_runtime, row)
     return replace(hit, summary=f"{hit.summary}{clause}")

@@ -13,7 +13,7 @@ from ....module_utils.shared import system_namespaces
 from ...evidence import memoize
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
-from ...models import boot, host_network, kubelet_root, pod_roles, pod_start
+from ...models import boot, default_runtime, host_network, kubelet_root, pod_roles, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.pod_errors import PodError
@@ -246,8 +246,8 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     refused += end_context.without_proxy(
         first.pod.known, endings(cluster, "kube-proxy", first.node)
     )
-    if first.host is not None and first.pod.known is not None:
-        refused += first.host.runtime_place.driver_clause(first.pod.known.id)
+    if first.host is not None:
+        refused += default_runtime.clause(first.host.default_runtime, first.pod.known)
     name = pod_roles.workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
