@@ -30,6 +30,7 @@ from .text import one_line
 Refusal = namedtuple("Refusal", "what cure now past line place")
 
 RUNS = ("active", "reloading")
+DEPENDENCY = ("Dependency failed for", "failed with result 'dependency'")
 AGAIN = ("auto-restart", "auto-restart-queued")
 GONE = "No such file or directory"
 STATES = {
@@ -75,7 +76,7 @@ def _refusals(record, facts, depth):
     if not any(refusal.past and refusal.now for refusal in unit_refusals):
         unit_refusals += _step(evidence) + _result(evidence) + _before(evidence)
     if not any(refusal.past for refusal in unit_refusals):
-        unit_refusals += _limit(evidence)
+        unit_refusals += _limit(evidence) + _dependency(evidence)
     return sorted(unit_refusals, key=lambda refusal: (not refusal.past, not refusal.now))[:MAX]
 
 
@@ -301,7 +302,7 @@ def _needs(evidence, depth):
 
 def _needed(evidence, need, cause, line):
     setting, name = _text(need.get("how"), 20), _name(need)
-    line_of = _said(evidence, "Dependency failed for", "failed with result 'dependency'")
+    line_of = _said(evidence, *DEPENDENCY)
     never = evidence.get("condition_result") is None and evidence.get("active_state") == "inactive"
     clause = f"systemd does not start it: {setting}={name} {cause}"
     place = _place(need)
@@ -538,6 +539,23 @@ def _before(evidence):
     )
     cure = f"see journalctl -u {_name(evidence)}, and correct what that program says"
     return [Refusal(clause, cure, False, True, _said(evidence, "ontrol process exited"), None)]
+
+
+def _dependency(evidence):
+    """Return the refusal of a start for a unit that failed then, and that does not fail now."""
+    line = _said(evidence, *DEPENDENCY, "Starting ", "Started ")
+    if evidence.get("active_state") != "inactive" or not any(word in line for word in DEPENDENCY):
+        return []
+    name = _name(evidence)
+    clause = (
+        "systemd did not start it, because a unit that it requires failed at that time; systemd"
+        " does not try again by itself when that one works later"
+    )
+    cure = (
+        "journalctl -b -g 'Failed to start|Dependency failed' names the one that failed first: see"
+        f" why (journalctl -u), and that it runs now; then systemctl start {name}"
+    )
+    return [Refusal(clause, cure, False, True, line, None)]
 
 
 def _limit(evidence):

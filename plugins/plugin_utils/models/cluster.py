@@ -32,7 +32,9 @@ from ..evidence.document import one_line
 from . import (
     anonymous_client,
     certificates,
+    cni_folders,
     control_plane,
+    default_runtime,
     etcd_damage,
     machine,
     memory_kills,
@@ -51,6 +53,7 @@ from . import cpu_manager as pinning
 from . import host_network as model_network
 from . import pressure as model_pressure
 from .certificates import HostCertificates, KubeletServing
+from .cni_folders import CniFolders
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
@@ -144,6 +147,8 @@ class Host:
     runtime_work: RuntimeWork = field(default_factory=RuntimeWork)
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
     overlay: overlay_base.Base = field(default_factory=overlay_base.Base)
+    cni_folders: CniFolders = field(default_factory=CniFolders)
+    default_runtime: str = ""  # of containers without a RuntimeClass
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -325,6 +330,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         runtime_work=runtime_work.extract(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),
         overlay=overlay_base.extract(document),
+        cni_folders=cni_folders.extract(document),
+        default_runtime=default_runtime.extract(document),
     )
 
 

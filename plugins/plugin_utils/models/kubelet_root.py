@@ -23,6 +23,10 @@ _DRIVER = re.compile(r"driver name (?P<name>[\w.-]{1,63}) not found in the list"
 _FOLDER = re.compile(
     r"hostPath type check failed: (?P<path>/var/lib/kubelet(?:/[\w./@-]{0,160})?) "
 )
+# What a driver of volumes tells of its registration.
+_BELOW = re.compile(
+    r"/var/lib/kubelet/plugins(?:_registry)?/[\w./@-]{1,160}(?=:|\s+(?:doesn't exist|connect))"
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,21 @@ class Root:
     clause: str
     advice: str
     proof: EvidenceRef
+
+
+def of_driver(cluster: Cluster, node: str | None, text: str) -> Root | None:
+    """Return why a driver that runs is not registered: it names the usual folder, or None."""
+    host = cluster.hosts_by_node().get(node or "")
+    path = _BELOW.search(text)
+    if host is None or not host.kubelet_root or path is None:
+        return None
+    root = one_line(host.kubelet_root, 200)
+    return Root(
+        f"the kubelet of that node has its folder at {root} (--root-dir), and the driver has its"
+        f" socket and {path.group()} below {USUAL_ROOT}",
+        _advice(root),
+        _proof(host, root),
+    )
 
 
 def elsewhere(cluster: Cluster, row: Waiting) -> Root | None:

@@ -80,6 +80,7 @@ _OWN: Mapping[str, re.Pattern[str]] = {
             r"|Status|Version|ImageFsInfo) (?:with filter )?from (?:runtime|image) service failed"
             r"|Failed to make webhook|[Ff]ailed while requesting a signed certificate"
             r"|[Cc]annot create certificate signing request|Failed to delete cgroup"
+            r"|(?:write|writing|save) checkpoint"
         ),
         # What a controller cannot create for a workload is of KM221 to KM223.
         "kube-controller-manager": (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from . import errno_message, known_message
+from . import errno_message, known_message, plain_error
 
 # Whose mistake it is: the workload's own, or that of the node (and what it reaches).
 WORKLOAD, NODE = "workload", "node"
@@ -608,7 +608,7 @@ def _known(message: str, cause: Trouble | None) -> Trouble | None:
     """Return a cause as the table of known messages tells it, where it has the message."""
     row = known_message.find((known_message.EVENT,), message)
     if row is None:
-        return cause
+        return _plain(message, cause)
     trouble_of_row = Trouble(f"{KNOWN} {row.id}", NODE, row.clause, row.advice)
     if row.is_of_workload:
         return replace(trouble_of_row, whose=WORKLOAD)
@@ -618,6 +618,16 @@ def _known(message: str, cause: Trouble | None) -> Trouble | None:
     if cause.kind in GENERIC:
         return replace(trouble_of_row, kind=f"{cause.kind} {row.id}")
     return cause
+
+
+def _plain(message: str, cause: Trouble | None) -> Trouble | None:
+    """Return a cause that only says what failed as general rules tell it."""
+    if cause is None or cause.kind not in (CREATE, CNI_DAEMON):
+        return cause
+    row = plain_error.find(message)
+    if row is None:
+        return cause
+    return Trouble(f"{cause.kind} {row.id}", NODE, row.clause, row.advice)
 
 
 def base(kind: str) -> str:

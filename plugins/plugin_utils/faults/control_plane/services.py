@@ -24,6 +24,7 @@ from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
 from ..known_causes import explained
 from ..node import firewall, kubelet_supervisor, kubelet_unit
+from ..plain_causes import plainly
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
@@ -131,7 +132,7 @@ def _result(
         missing = host.missing("instances") + host.missing("manifests")
         if missing and kind != component_unit.NOT_AT_BOOT:
             return unknown(*missing, host=host.host, component=component)
-        hit = replace(_hit(host, service, owner), because=because)
+        hit = replace(_plainly(_hit(host, service, owner), service), because=because)
         return present(hit, host=host.host, component=component)
     if kind in (component_unit.BOOTING, systemd_unit.STARTING, systemd_unit.STOPPING):
         doubt = Missing(host.host, "component_units", "timeout")
@@ -176,6 +177,14 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
         return hit
     places = (service.row.component, *((service.ended.component,) if service.ended else ()))
     return explained(hit, places, (telling.line, *telling.before(lines)))
+
+
+def _plainly(hit: Detection, service: Service) -> Detection:
+    """Return a hit with what the last line of a program means that no table has."""
+    if model_unit_start.past(service.refused) is not None:
+        return hit
+    line = _telling(service, component_unit.own_lines(service)).line
+    return plainly(hit, line, service.row.name)
 
 
 def _severity(service: Service) -> str | None:

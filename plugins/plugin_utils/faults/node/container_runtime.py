@@ -36,6 +36,7 @@ from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 from ..known_causes import explained
+from ..plain_causes import plainly
 from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -259,10 +260,11 @@ class Runtime:
         )
         if state.kind == systemd_unit.STOPPED:
             return hit
-        if wrote.what or refused:
-            return self._explained(hit, [words.line])
-        before = reversed(runtime_journal.of_last_start(record.said))
-        return self._explained(hit, [words.line, *before])
+        texts = [words.line]
+        if not wrote.what and not refused:
+            texts += reversed(runtime_journal.of_last_start(record.said))
+        hit = self._explained(hit, texts)
+        return hit if refused else plainly(hit, words.line, unit.name)
 
     def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
         """Return a hit with the known cause of what a runtime wrote."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
@@ -16,7 +15,6 @@ from ...evidence.document import ends, one_line, shell_name
 from ...models import kubelet_root, overlay_base, pod_start, pressure, storage_clients
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
-from ...models.kubelet_root import Root
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ...parsers import pod_start_message
@@ -32,6 +30,7 @@ from ...parsers.pod_start_message import (
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
 from ..node import wording
+from ..other_folders import with_cni, with_root
 from . import pod_errors, refused_tokens, system_pods
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
@@ -226,9 +225,10 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         because=(*_of_network_pods(cluster, node, main), *codes),
         severity=_severity(cluster, node, pods),
     )
-    hit = _with_root(hit, kubelet_root.elsewhere(cluster, main))
+    hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
     if main.trouble is not None and main.trouble.kind == OVERLAY:
         return hit
+    hit = with_cni(hit, cluster.hosts_by_node().get(main.node), main.text)
     release = view.kubelet if view is not None else None
     texts = [main.text]
     if main.trouble is None and event is not None:
@@ -251,18 +251,6 @@ def _of_network_pods(cluster: Cluster, node: str, main: Waiting) -> tuple[str, .
     if pod_start_message.is_of_network(main.text):
         codes += system_pods.because(cluster, "network", node)
     return codes
-
-
-def _with_root(hit: Detection, root: Root | None) -> Detection:
-    """Return a finding with what the other folder of a kubelet means for it, if it has one."""
-    if root is None:
-        return hit
-    return replace(
-        hit,
-        summary=f"{hit.summary}; {root.clause}",
-        evidence=(*hit.evidence, root.proof),
-        remedy=f"{root.advice}; {hit.remedy}",
-    )
 
 
 def _mount(main: Waiting, view: NodeView | None) -> str:

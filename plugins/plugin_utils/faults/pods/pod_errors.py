@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....module_utils.shared import system_namespaces
 from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
-from ...models import pod_roles
+from ...models import default_runtime, pod_roles
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.moments import moment
 from ...models.pod_errors import PodError
 from ...models.repeated_errors import MACHINE, NETWORK
 from ...models.result import EvidenceRef, Missing
+from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained, with_cause
+from ..plain_causes import plainly
 from . import system_pods
 
 SHOWN = 5  # places in the evidence
@@ -205,7 +207,7 @@ def _hit(rows: list[_Saying]) -> Detection:
         component=pod.container,
         severity=first.severity,
     )
-    return with_cause(hit, pod.known)
+    return plainly(with_cause(hit, pod.known), pod.message, pod.container)
 
 
 def _unloaded(row: _Saying) -> str:
@@ -336,4 +338,7 @@ def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection
         node=node,
         component=pod.container,
     )
-    return explained(hit, pod_roles.places(pod), reversed(pod.told))
+    hit = explained(hit, pod_roles.places(pod), reversed(pod.told))
+    row = known_message.first(pod_roles.places(pod), reversed(pod.told))
+    clause = default_runtime.clause(host.default_runtime, row)
+    return replace(hit, summary=f"{hit.summary}{clause}")

@@ -13,7 +13,7 @@ from ....module_utils.shared import system_namespaces
 from ...evidence import memoize
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
-from ...models import boot, host_network, pod_roles, pod_start
+from ...models import boot, default_runtime, host_network, kubelet_root, pod_roles, pod_start
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.pod_errors import PodError
@@ -24,6 +24,9 @@ from ...parsers import error_answer, known_message, message_class, message_table
 from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import with_cause
+from ..other_folders import with_root
+from ..plain_causes import plainly
+from . import end_context
 
 WAITED_SECONDS = 300
 SHOWN = 5  # places in the evidence
@@ -237,6 +240,14 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     refused = kernel_clause(first.pod, first.host)
     if refused:
         advice = f"{KERNEL_ADVICE}; {advice}"
+    probe = end_context.failed_probe(cluster, first.pod)
+    if probe:
+        refused += f"; the kubelet ends it, because its probe fails: {probe}"
+    refused += end_context.without_proxy(
+        first.pod.known, endings(cluster, "kube-proxy", first.node)
+    )
+    if first.host is not None:
+        refused += default_runtime.clause(first.host.default_runtime, first.pod.known)
     name = pod_roles.workload(first.pod)
     summary = f"{first.pod.namespace}/{name} on {and_others(nodes)} ends again and again"
     if first.pod.restarts:
@@ -252,7 +263,8 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         because=(*_asks_itself(rows), *_without_module(rows)),
         severity=severity,
     )
-    return with_cause(hit, first.pod.known)
+    hit = with_root(hit, kubelet_root.of_driver(cluster, first.node, probe or first.pod.line))
+    return plainly(with_cause(hit, first.pod.known), first.pod.line, first.pod.container)
 
 
 def _effect(pod: EndedPod) -> tuple[str | None, str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...evidence.answers.cluster.pod_start import PodStart, Unhealthy
 from ...evidence.document import ends, one_line
-from ...models import ages, pod_roles
+from ...models import ages, kubelet_root, pod_roles
 from ...models.api_node import and_others
 from ...models.cluster import Cluster
 from ...models.pod_errors import PodError
@@ -21,6 +21,7 @@ from ...parsers import error_answer, message_table
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
 from ..node import wording
+from ..other_folders import with_root
 from . import pod_errors, system_pods
 
 # A kubelet asks every 10 seconds and reports each failure, but not more than 25 at once and then
@@ -148,6 +149,7 @@ def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
         component=pod.container or pod_roles.workload(pod),
         because=tuple(sorted(because)),
     )
+    hit = with_root(hit, kubelet_root.of_driver(cluster, nodes[0], first.message))
     return explained(hit, pod_roles.places(pod), [row.message for row in rows])
 
 

@@ -530,3 +530,28 @@ def test_a_condition_that_was_taken_out_blocks_no_start(source, blocked):
 def test_a_setting_of_another_type_is_no_error(setting):
     facts = failed(200, paths=[dict(MISSING, setting=setting)], said=OLD_CHDIR)
     assert refusals({}, facts)[0].past is True
+
+
+FAILED_FOR = [
+    AT + "systemd[1]: Dependency failed for crio.service - Container Runtime Interface.",
+    AT + "systemd[1]: crio.service: Job crio.service/start failed with result 'dependency'.",
+]
+STARTED = AT + "systemd[1]: Started crio.service - Container Runtime Interface."
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "is_told"),
+    [
+        ("inactive", FAILED_FOR, True),
+        ("inactive", [STARTED, *FAILED_FOR], True),
+        ("inactive", [*FAILED_FOR, STARTED], False),
+        ("inactive", [STARTED], False),
+        ("inactive", [], False),
+        ("active", FAILED_FOR, False),
+    ],
+)
+def test_a_unit_that_failed_only_while_this_one_was_to_start(state, said, is_told):
+    record = {"name": "crio.service", "active_state": state, "result": "success"}
+    found = refusals(record, {"said": said, "needs": []})
+    assert [(row.now, row.past) for row in found] == [(False, True)] * is_told
+    assert not is_told or "systemctl start crio.service" in found[0].cure

@@ -516,3 +516,29 @@ def test_why_a_certificate_of_a_registry_is_refused():
     expired, other_name, no_name, unknown = (cause.what for cause in troubles)
     assert other_name == no_name
     assert len({expired, other_name, unknown}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        (
+            "failed to create containerd task: listen unix @/shim/moby/70/shim.sock: bind: address"
+            " already in use: unknown",
+            message.CREATE,
+            "@/shim/moby/70/shim.sock",
+        ),
+        (
+            'plugin type="x" name="x" failed (add): dial unix /run/openvswitch/db.sock: connect: no'
+            " such file or directory",
+            message.CNI_DAEMON,
+            "Open vSwitch",
+        ),
+        ("OCI runtime create failed: something", message.CREATE, ""),
+    ],
+)
+def test_what_only_fails_is_explained_by_general_rules(text, kind, named):
+    found = message.trouble("FailedCreatePodSandBox", text)
+    assert found is not None
+    assert message.base(found.kind) == kind
+    assert (found.kind == kind) is not bool(named)
+    assert named in found.what

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support import ended_pods, known_rows, waiting_pods
+from tests.unit.support import cni_evidence, ended_pods, known_rows, waiting_pods
 from tests.unit.support.waiting_pods import judged, wait
 
 SANDBOX = "FailedCreatePodSandBox"
@@ -583,3 +583,15 @@ def test_a_node_without_the_program_for_nfs_is_named_for_one_pod(world):
     (finding,) = judged(world, "KM600")[1]
     assert "nfs-common" in finding.summary
     assert judged(world, "KM610")[0] == ["clear"]
+
+
+def test_a_plugin_that_looks_into_the_usual_folder(world):
+    message = (
+        'plugin type="multus" failed (add): stat /etc/cni/net.d/multus.d/multus.kubeconfig: no such'
+        " file or directory"
+    )
+    cni_evidence.cni(world, folder="/var/lib/rancher/k3s/agent/etc/cni/net.d")
+    wait(world, event=("FailedCreatePodSandBox", message))
+    (found,) = judged(world, "KM600")[1]
+    assert "/var/lib/rancher/k3s/agent/etc/cni/net.d" in found.summary
+    assert "/var/lib/rancher/k3s/agent/etc/cni/net.d" in found.remedy

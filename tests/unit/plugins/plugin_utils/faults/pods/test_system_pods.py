@@ -353,3 +353,45 @@ def test_hosts_whose_logs_were_left_out_are_not_all_named():
     assert system_pods.notes(["", *(f"w{number}: x" for number in range(1, 8))]) == (
         "w1: x; w2: x; w3: x; w4: x; w5: x; and of 2 more hosts"
     )
+
+
+PROBE = (
+    "Liveness probe failed: F0129 main.go:159] Kubelet plugin registration hasn't succeeded yet,"
+    " file=/var/lib/kubelet/plugins/smb.csi.k8s.io/registration doesn't exist."
+)
+STARTS = "I0129 12:42:31.100000 1 node_register.go:53] Starting Registration Server"
+UNREACHED = (
+    "E1204 10:00:00.000000 1 main.go:227] Failed to create SubnetManager: error retrieving pod spec"
+    " for 'kube-flannel/kube-flannel-ds-bcdfg': Get"
+    ' "https://10.96.0.1:443/api/v1/namespaces/kube-flannel/pods/x": dial tcp 10.96.0.1:443: i/o'
+    " timeout"
+)
+
+
+def fail_probe(world, message=PROBE):
+    row = {"namespace": "kube-system", "pod": "csi-smb-node-bcdfg", "node": "w1"}
+    row |= {"container": "node-driver-registrar", "message": message, "count": 40}
+    row |= {"first": "2027-01-15T07:30:00Z", "last": "2027-01-15T07:58:00Z"}
+    world.data("api", "pod_start")["unhealthy"].append(row)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_told"), [(PROBE, True), (PROBE.replace("Liveness", "Readiness"), False)]
+)
+def test_a_container_that_the_kubelet_ends_for_its_probe(world, message, is_told):
+    end(world, pod="csi-smb-node-bcdfg", container="node-driver-registrar", line=STARTS)
+    fail_probe(world, message)
+    world.data("w1", "kubelet")["argv"] = ["kubelet", "--root-dir=/var/lib/k0s/kubelet"]
+    (found,) = judged(world, "KM550")[1]
+    assert ("its probe fails: Liveness" in found.summary) is is_told
+    assert ("/var/lib/k0s/kubelet" in found.summary) is is_told
+    assert ("/var/lib/k0s/kubelet" in found.remedy) is is_told
+
+
+@pytest.mark.parametrize("is_down", [True, False])
+def test_a_service_address_whose_proxy_ends(world, is_down):
+    end(world, pod="kube-flannel-ds-bcdfg", container="kube-flannel", line=UNREACHED)
+    if is_down:
+        end(world)
+    found = next(hit for hit in judged(world, "KM550")[1] if hit.component == "kube-flannel")
+    assert ("kube-proxy of that node" in found.summary.partition("Known cause")[0]) is is_down

@@ -1,0 +1,94 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node whose folders of the CNI are not the usual ones, which plugins have in their settings.
+
+Pure. K3s and MicroK8s have the runtime look elsewhere, and the folder of programs of an older K3s
+has the hash of its release in its path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node.cni import Cni
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.document import one_line
+
+USUAL_FOLDER = "/etc/cni/net.d"
+# By what the name of the kubelet's unit has, where the runtime does not tell it.
+_OF_LAYOUTS = (
+    ("k3s", "/var/lib/rancher/k3s/agent/etc/cni/net.d"),
+    ("microk8s", "/var/snap/microk8s/current/args/cni-network"),
+)
+# A plugin that asks the API by a file of its own, below the folder that it takes for the node's.
+_OF_PLUGIN = re.compile(
+    r"(?P<path>/etc/cni/net\.d/[\w./-]{1,160}): no such file"
+    r"|\berror adding container to network \\*\"(?P<network>[\w./-]{1,120})\\*\": config file not"
+    r" found"
+)
+_PROGRAM = re.compile(
+    r"failed to find plugin \\*\"(?P<name>[\w.-]{1,80})\\*\" in path"
+    r" \[(?P<folder>/[\w./ -]{1,200})\]"
+)
+
+
+@dataclass(frozen=True)
+class CniFolders:
+    """Where a node has its CNI configuration, and its programs.
+
+    folder: of the configuration, "" where it is not known; programs: None where not known
+    """
+
+    folder: str = ""
+    bin_dirs: tuple[str, ...] = ()
+    programs: frozenset[str] | None = None
+
+    def clause(self, text: str) -> tuple[str, str]:
+        """Return what a message of a pod's network means here, and what to do; "" for nothing."""
+        return self._of_configuration(text) or self._of_program(text) or ("", "")
+
+    def _of_configuration(self, text: str) -> tuple[str, str] | None:
+        match = _OF_PLUGIN.search(text)
+        if match is None or self.folder in ("", USUAL_FOLDER):
+            return None
+        wanted = match.group("path") or f"its own file below {USUAL_FOLDER}"
+        return (
+            f"the runtime of that node has its CNI configuration in {self.folder}, and this plugin"
+            f" looks for {wanted}",
+            f"give the plugin the folder {self.folder}: in its DaemonSet the hostPath of its"
+            " volume cni and the path of its kubeconfig (of Multus --multus-kubeconfig-file-host,"
+            " of the chart hostCNINetDir), in each network configuration of Whereabouts"
+            " configuration_path and kubernetes.kubeconfig",
+        )
+
+    def _of_program(self, text: str) -> tuple[str, str] | None:
+        """Return that the program is there in another folder than the message has."""
+        match = _PROGRAM.search(text)
+        if match is None or self.programs is None or not self.bin_dirs:
+            return None
+        name, folder = match.group("name"), match.group("folder")
+        if folder in self.bin_dirs or name not in self.programs:
+            return None
+        return (
+            f"the runtime of that node has {name} in {', '.join(self.bin_dirs)}, and {folder} is"
+            " the folder of an earlier release, or of another layout",
+            f"restart what has {folder} in its settings: the runtime, and the pod of Multus on that"
+            " node, which writes it into its configuration (binDir)",
+        )
+
+
+def extract(document: Mapping[str, Any]) -> CniFolders:
+    """Return the folders of one node, by what its runtime says, else by its layout."""
+    cni = contract.optional_answer(document, Cni)
+    if cni is not None and cni.folder:
+        programs = None if cni.programs is None else frozenset(cni.programs)
+        folders = tuple(one_line(path, 200) for path in cni.bin_dirs or ())
+        return CniFolders(one_line(cni.folder, 200), folders, programs)
+    unit = contract.answer(document, Kubelet).unit
+    name = (unit.name or "") if unit is not None else ""
+    return CniFolders(next((folder for part, folder in _OF_LAYOUTS if part in name), ""))

@@ -1,0 +1,70 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node whose folders of the CNI are not those that a plugin has in its settings."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import cni_folders
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.cni_folders import (
+    CniFolders,
+)
+
+K3S = "/var/lib/rancher/k3s/agent/etc/cni/net.d"
+KUBECONFIG = "stat /etc/cni/net.d/multus.d/multus.kubeconfig: no such file or directory"
+WHEREABOUTS = 'error adding container to network "rto": config file not found'
+PROGRAM = 'failed (add): failed to find plugin "multus" in path [/var/lib/rancher/k3s/data/3c/bin]'
+THERE = CniFolders(K3S, ("/var/lib/rancher/k3s/data/cni",), frozenset(("multus", "bridge")))
+
+
+def document(**collectors):
+    return {
+        "collectors": {name: {"status": "ok", "data": data} for name, data in collectors.items()}
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (KUBECONFIG, ["/etc/cni/net.d/multus.d/multus.kubeconfig", K3S]),
+        (WHEREABOUTS, ["/etc/cni/net.d", K3S]),
+        (PROGRAM, ["multus", "/var/lib/rancher/k3s/data/cni", "/var/lib/rancher/k3s/data/3c/bin"]),
+    ],
+)
+def test_what_other_folders_explain(text, named):
+    clause, advice = THERE.clause(text)
+    assert [part for part in named if part not in clause] == []
+    assert advice
+
+
+@pytest.mark.parametrize(
+    ("folders", "text"),
+    [
+        (CniFolders(), KUBECONFIG),
+        (CniFolders("/etc/cni/net.d"), WHEREABOUTS),
+        (CniFolders(K3S), PROGRAM),
+        (THERE, PROGRAM.replace('"multus"', '"tuning"')),
+        (THERE, PROGRAM.replace("3c/bin", "cni")),
+        (THERE, "stat /etc/cni/net.d2/x: no such file or directory"),
+        (THERE, "context deadline exceeded"),
+    ],
+)
+def test_what_they_do_not_explain(folders, text):
+    assert folders.clause(text) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "folder"),
+    [
+        ("k3s-agent.service", K3S),
+        ("snap.microk8s.daemon-kubelite.service", "/var/snap/microk8s/current/args/cni-network"),
+        ("kubelet.service", ""),
+    ],
+)
+def test_the_folder_of_a_layout_where_the_runtime_does_not_tell_it(unit, folder):
+    kubelet = {"unit": {"name": unit}}
+    assert cni_folders.extract(document(kubelet=kubelet)) == CniFolders(folder)
+    told = document(kubelet=kubelet, cni={"folder": "/x", "bin_dirs": ["/y"], "programs": ["z"]})
+    assert cni_folders.extract(told) == CniFolders("/x", ("/y",), frozenset("z"))
