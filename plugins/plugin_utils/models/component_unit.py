@@ -19,19 +19,17 @@ from ..evidence.answers.node.component_units import ComponentUnit, ComponentUnit
 from ..evidence.answers.node.system import System
 from ..evidence.document import ends
 from ..parsers import pflag, systemd_unit, unit_journal
-from . import k0s_component, unit_start
+from . import unit_start
 from .cluster import Host
-from .k0s_component import Ended
 from .kubelet import status as kubelet_status
 
 # Kinds beside those of systemd_unit.
-RESTARTS, HANGS, NOT_AT_BOOT, NOT_NEEDED, BOOTING, INCOMPLETE = (
+RESTARTS, HANGS, NOT_AT_BOOT, NOT_NEEDED, BOOTING = (
     "restarts",
     "hangs",
     "not_at_boot",
     "not_needed",
     "booting",
-    "incomplete",
 )
 DOWN = frozenset((systemd_unit.LOOPING, systemd_unit.GAVE_UP, systemd_unit.FAILED))
 # Others that do run or are about to: the count of their restarts decides.
@@ -58,7 +56,6 @@ class Service:
 
     kind: its state; why: one clause. exits: how often systemd restarted it lately. refused: what
     systemd refuses of its start. last: the last start that ended, None where no line is known.
-    ended: the component that it starts again and again, while it runs itself
     """
 
     row: ComponentUnit
@@ -68,7 +65,6 @@ class Service:
     exits: int = 0
     refused: tuple[Refusal, ...] = ()
     last: unit_journal.Start | None = None
-    ended: Ended | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class _Machine:
 
     of_kubelet: the unit that runs the kubelet, and down: whether that does not run. static: the
     components of manifests. elsewhere: components that run otherwise. etcd: whether an API server
-    of the machine uses its etcd. running: components of which a process runs
+    of the machine uses its etcd
     """
 
     clock: float | None
@@ -87,7 +83,6 @@ class _Machine:
     static: frozenset[str]
     elsewhere: frozenset[str]
     etcd: bool
-    running: frozenset[str] = frozenset()
 
 
 def read(host: Host, document: Mapping[str, Any]) -> list[Service]:
@@ -114,15 +109,7 @@ def _machine(host: Host, document: Mapping[str, Any], rows: Sequence[ComponentUn
         static,
         _elsewhere(host, {row.name for row in rows}),
         _uses_own_etcd(host, rows, {*(system.addresses or ()), *_LOCAL}),
-        _running(host),
     )
-
-
-def _running(host: Host) -> frozenset[str]:
-    """Return the components of which a process runs on a host."""
-    if host.control_plane is None:
-        return frozenset()
-    return frozenset(process.component for process in host.control_plane.processes)
 
 
 def _elsewhere(host: Host, names: set[str]) -> frozenset[str]:
@@ -157,15 +144,10 @@ def _service(document: Mapping[str, Any], row: ComponentUnit, machine: _Machine)
     unit = systemd_unit.unit(row)
     exits = _exits(row, machine)
     kind, reason = _state(row, unit, exits, machine)
-    ended = None
-    if kind == systemd_unit.RUNNING and row.component == k0s_component.PROGRAM:
-        ended = k0s_component.ended(row.lines, machine.clock, machine.running)
-    if ended is not None:
-        kind, reason = INCOMPLETE, f"{ended.component} ends, and it starts it again"
     refused: tuple[Refusal, ...] = ()
     if kind in DOWN or kind == systemd_unit.STOPPED:
         refused = tuple(unit_start.find_refusals(document, row, row.said))
-    return Service(row, unit, kind, reason, len(exits), refused, _last(row), ended)
+    return Service(row, unit, kind, reason, len(exits), refused, _last(row))
 
 
 def _exits(row: ComponentUnit, machine: _Machine) -> list[float]:

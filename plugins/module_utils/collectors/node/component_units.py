@@ -117,15 +117,10 @@ def _enabled(unit):
 
 
 def is_relevant(row, now):
-    """Return whether the journal of a unit matters: it does not run, or was restarted of late.
-
-    k0s runs on while it starts a component again and again.
-    """
+    """Return whether the journal of a unit matters: it does not run, or was restarted of late."""
     if row["active_state"] not in unit_start.RUNS:
         # One that was not started since the boot has said nothing.
         return row["active_state"] != "inactive" or row["begun_at"] is not None
-    if row["component"] == "k0s":
-        return True
     if row["n_restarts"] == 0 or row["started_at"] is None:
         return False
     return now - row["started_at"] < RECENT

@@ -51,7 +51,6 @@ _CRITICAL = {
     systemd_unit.FAILED: "does not run",
     systemd_unit.STOPPED: "does not run",
     component_unit.HANGS: "does not become ready",
-    component_unit.INCOMPLETE: "runs without a component of its own",
 }
 _WARNING = {
     component_unit.RESTARTS: "restarts again and again",
@@ -175,8 +174,7 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     )
     if past is not None or _is_stopped(service):
         return hit
-    places = (service.row.component, *((service.ended.component,) if service.ended else ()))
-    return explained(hit, places, (telling.line, *telling.before(lines)))
+    return explained(hit, (service.row.component,), (telling.line, *telling.before(lines)))
 
 
 def _plainly(hit: Detection, service: Service) -> Detection:
@@ -223,9 +221,6 @@ def _telling(service: Service, lines: list[str]) -> Telling:
     """Return the line of its last start that tells why it ended."""
     if _is_stopped(service):
         return Telling()
-    if service.ended is not None:
-        line = service.ended.line
-        return Telling(line, component_log.reading(line, service.ended.component))
     if service.kind == component_unit.HANGS or not lines:
         errors = [line for line in lines if _ERROR.match(line)]
         last = next(iter(errors[-1:]), "")
@@ -352,8 +347,6 @@ def _started(service: Service, name: str) -> str:
         return ""
     if service.kind in (systemd_unit.LOOPING, component_unit.RESTARTS):
         return "; systemd starts it again by itself"
-    if service.ended is not None:
-        return "; k0s starts that component again by itself"
     if service.kind == systemd_unit.GAVE_UP:
         return f"; then systemctl reset-failed {name} and systemctl start {name}"
     if service.kind == systemd_unit.FENCED:

@@ -442,44 +442,6 @@ def test_a_component_that_k0s_starts_again_and_again_is_named_with_its_line(worl
     assert message_class.CLASSES["configuration"].clause in finding.summary
 
 
-K0S_LINE = (
-    'k0s[7]: time="2020-11-04 15:42:46" level=info msg="Error: open {}: permission denied"'
-    " component={}"
-)
-K0S_PATH = "/var/lib/k0s/pki/etcd/ca.crt"
-
-
-@pytest.mark.parametrize(
-    ("age", "text", "component", "count"),
-    [
-        (9, K0S_LINE, "kube-apiserver", 1),
-        (400, K0S_LINE, "kube-apiserver", 0),
-        (9, K0S_LINE, "some-program", 0),
-        (9, K0S_LINE.replace("Error: ", "I1104 08:00:02.1 77 a.go:1] "), "kube-apiserver", 0),
-        (9, K0S_LINE.partition(" component")[0], "", 0),
-    ],
-)
-def test_a_component_that_ends_while_k0s_runs(world, age, text, component, count):
-    lines = [line(age, text.format(K0S_PATH, component)), line(8, "k0s[7]: respawning")]
-    world.documents["m1"]["collectors"]["kubelet"] = {"status": "absent", "data": None}
-    world.data("m1", "instances")["processes"] = []
-    give(world, row("k0s", lines=lines))
-    findings = found(world)
-    assert len(findings) == count
-    for finding in findings:
-        assert (finding.severity, finding.component) == ("critical", "k0s")
-        assert "kube-apiserver ends" in finding.summary
-        assert K0S_PATH in finding.summary
-        assert "namei -l" in finding.remedy
-
-
-def test_a_component_of_k0s_that_runs_again_is_no_fault(world):
-    lines = [line(9, K0S_LINE.format(K0S_PATH, "kube-apiserver"))]
-    world.documents["m1"]["collectors"]["kubelet"] = {"status": "absent", "data": None}
-    give(world, row("k0s", lines=lines))
-    assert found(world) == []
-
-
 def test_a_key_of_k3s_that_it_refuses_is_named_with_its_line(world):
     error = r"apiserver exited: unknown flag: --no-such"
     lines = [
