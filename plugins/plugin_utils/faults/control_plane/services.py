@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_unit, etcd_client
+from ...models import component_unit, etcd_client, quoted_flags
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.component_unit import Service
@@ -24,6 +26,7 @@ from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
 from ..known_causes import explained
 from ..node import firewall, kubelet_supervisor, kubelet_unit
+from . import k0s_components
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
@@ -84,6 +87,9 @@ def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResul
         is_own = owner is not None and owner.unit == service.row.name
         because = _shut_in(host, document, service)
         yield _result(host, service, owner if is_own else None, because)
+        if service.kind == systemd_unit.RUNNING:
+            clock = contract.answer(document, System).clock
+            yield from k0s_components.results(host, service, clock)
 
 
 def _shut_in(host: Host, document: Mapping[str, Any], service: Service) -> tuple[str, ...]:
@@ -136,11 +142,13 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     if not _is_stopped(service):
         flags = etcd_client.lacking(service.row.component, service.row.argv, lines)
     cause += etcd_client.clause(flags)
+    given = () if _is_stopped(service) else service.row.argv
+    cause += quoted_flags.clause(given)
     remedy = _remedy(service, telling, bool(_slow_line(lines)), owner)
     hit = Detection(
         one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 900),
         _proofs(host, service, telling, lines),
-        f"{etcd_client.advice(flags)}{remedy}",
+        f"{etcd_client.advice(flags)}{quoted_flags.advice(given)}{remedy}",
         host=host.host,
         node=host.node,
         component=service.row.component,
@@ -148,7 +156,13 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     )
     if past is not None or _is_stopped(service):
         return hit
-    return explained(hit, (service.row.component,), (telling.line, *telling.before(lines)))
+    return explained(
+        hit,
+        (service.row.component,),
+        (telling.line, *telling.before(lines)),
+        is_of_program=True,
+        argv=service.row.argv,
+    )
 
 
 def _severity(service: Service) -> str | None:

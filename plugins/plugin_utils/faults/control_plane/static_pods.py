@@ -13,7 +13,7 @@ from typing import Any
 from ...evidence import contract
 from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_restart, etcd_client, static_pod_files
+from ...models import component_restart, etcd_client, quoted_flags, static_pod_files
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
@@ -24,7 +24,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
-from ..known_causes import with_cause
+from ..known_causes import with_cause, with_file
 from ..node import container_runtime
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
@@ -317,8 +317,9 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     joined, advice = _joined(use, telling.line)
     flags = etcd_client.lacking(use.component, use.words, lines)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    message += joined + etcd_client.clause(flags)
-    remedy = etcd_client.advice(flags) + advice + _remedy(subject, telling, last, bool(kubelet))
+    message += joined + etcd_client.clause(flags) + quoted_flags.clause(use.words)
+    remedy = etcd_client.advice(flags) + quoted_flags.advice(use.words) + advice
+    remedy += _remedy(subject, telling, last, bool(kubelet))
     if end is not None:
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"
@@ -343,9 +344,10 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     if row is None:
         version = host.releases.version("kubelet")
         row = known_message.first((use.component, "kubelet"), (kubelet,), version)
-    return with_cause(
-        hit, row or known_message.first((use.component,), telling.before(lines), release)
-    )
+    row = row or known_message.first((use.component,), telling.before(lines), release)
+    if row is None:
+        return with_file(hit, (telling.line or kubelet,), use.words)
+    return with_cause(hit, row)
 
 
 def _end_beside_log(end: End | None) -> End | None:

@@ -97,6 +97,7 @@ EMPTY = "it is empty"  # files.EMPTY of the collector
 CGROUPS = "/sys/fs/cgroup/"
 # Programs of several components, by what the names of their units contain.
 _WHOLE = ("kubelite", "k0s")
+DATABASE = "k8s-dqlite"  # of MicroK8s, in kubelite itself up to 1.22
 SHOWN = 5
 
 
@@ -197,10 +198,11 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         return hit
     return explained(
         hit,
-        _programs(owner, unit),
+        _of_component(status.death) or _programs(owner, unit),
         _texts(status, document),
         host.machine.version,
         is_of_program=True,
+        argv=contract.answer(document, Kubelet).argv,
     )
 
 
@@ -225,6 +227,13 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
     return (KUBELET, *(program for program in _WHOLE if program in unit))
 
 
+def _of_component(death: Death | None) -> tuple[str, ...]:
+    """Return whose message the last line is, where it is that of another component."""
+    if death is None or death.cause != exit_cause.COMPONENT:
+        return ()
+    return (*death.keys, DATABASE)
+
+
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a kubelet or systemd wrote before it ended, what tells most first."""
     yield from (refusal.line for refusal in status.refused)
@@ -237,7 +246,7 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     if status.child is not None:
         yield status.child.line
     yield status.last
-    if status.death is None or status.death.cause == exit_cause.UNKNOWN:
+    if status.death is None or status.death.cause in (exit_cause.UNKNOWN, exit_cause.COMPONENT):
         yield from reversed(lines)
 
 
@@ -503,7 +512,12 @@ def _death(
         component=KUBELET,
     )
     return explained(
-        hit, _programs(owner, unit), (death.line,), host.machine.version, is_of_program=True
+        hit,
+        _programs(owner, unit),
+        (death.line,),
+        host.machine.version,
+        is_of_program=True,
+        argv=contract.answer(document, Kubelet).argv,
     )
 
 

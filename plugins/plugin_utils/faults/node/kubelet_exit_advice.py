@@ -28,6 +28,7 @@ _CRASH_CURE = (
     " /var/lib/rancher/k3s or /var/lib/rancher/rke2 was moved away while they are stopped; see"
     " journalctl -k for errors of the disk and of memory"
 )
+MICROK8S_ARGS = "/var/snap/microk8s/current/args"
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
 # The values that a kubelet with protectKernelDefaults requires: setupKernelTunables of
@@ -61,6 +62,7 @@ _KNOWN = {
             " the same on each server"
         ),
     ),
+    exit_cause.COMPONENT: ("another component of the same process ended it, {what}", ""),
     exit_cause.CPU_MANAGER_STATE: (
         "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
         "the playbook cpu_pinning shows the cause, and resets the state after a drain",
@@ -257,7 +259,16 @@ def _of_death(death: Death | None, owner: Supervisor | None) -> str:
     """Return what to do about an exit cause, "" where it is not certain, or nothing is known."""
     if death is None or not death.certain:
         return ""
+    if death.cause == exit_cause.COMPONENT:
+        return _of_component(death.keys[0])
     return _of_owner(death, owner) or _advised(death.cause)[1]
+
+
+def _of_component(component: str) -> str:
+    """Return what to do about a component that ended, with the kubelet in the same process."""
+    return (
+        f"correct what {component} names: its flags are in {MICROK8S_ARGS}/{component}"
+    )
 
 
 def _own(status: KubeletStatus) -> bool:

@@ -63,6 +63,7 @@ DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 CONTROLLER, ORPHAN, KERNEL_FILE = "controller", "orphan", "kernel_file"
 UNIT_CGROUPS = "unit_cgroups"
+COMPONENT = "component"  # another component that runs in the same process
 SUPERVISOR = "supervisor"  # the configuration of k3s or RKE2, which runs the kubelet
 # Causes that the table tells: its classes, where no cause above is one of them.
 CREDENTIAL, API, DEVICE, DISK, PORT, KERNEL = (
@@ -112,10 +113,18 @@ _OF_KUBELET = "kubelet exited: "
 
 # How kubelite of MicroK8s, k3s and RKE2 tell of another component that runs in their process.
 _OF_OTHERS = re.compile(
-    r"(?:kube-?)?(?:api[ -]?server|scheduler|controller[ -]manager|proxy"
+    r"(?:kube-?)?(?P<name>api[ -]?server|scheduler|controller[ -]manager|proxy"
     r"|cloud[ -]controller[ -]manager|etcd|flannel) exited:? ",
     re.IGNORECASE,
 )
+# kubelite, cmd/kubelite/app/daemons/daemon.go of MicroK8s
+_KUBELITE = re.compile(r"^Kubelet exited:? ")
+_COMPONENTS = {
+    "apiserver": "kube-apiserver",
+    "scheduler": "kube-scheduler",
+    "controllermanager": "kube-controller-manager",
+    "proxy": "kube-proxy",
+}
 # What is said of a configuration, a flag or a certificate of a kubelet alone.
 _OF_OWN = frozenset((UNKNOWN_FLAG, REMOVED_GATE, BAD_CONFIGURATION, CLIENT_CERTIFICATE, STATE_FILE))
 
@@ -579,10 +588,35 @@ def _by_line(final: Last) -> Death:
 
     A line of another component in the same process tells nothing of the kubelet's own files.
     """
+    if not unit_journal.is_logrus(final.line):
+        final = replace(final, text=_KUBELITE.sub("", final.text))
+        other = _of_component(final)
+        if other is not None:
+            return other
     death = _of_any_component(final)
     if death.cause in _OF_OWN and _OF_OTHERS.match(final.text):
         return Death(UNKNOWN, "", death.line)
     return death
+
+
+def _of_component(final: Last) -> Death | None:
+    """Return that another component of the same process ended, with what it says of that."""
+    named = _OF_OTHERS.match(final.text)
+    word = re.sub(r"[ -]", "", named.group("name").lower()) if named is not None else ""
+    if named is None or word not in _COMPONENTS:
+        return None
+    component, text = _COMPONENTS[word], _unmasked(final.text[named.end() :], final.quoted)
+    reading = message_form.read(text, component)
+    message = _clean(text, 160)
+    meaning = f" ({message_class.CLASSES[reading.meaning].clause})" if reading is not None else ""
+    return Death(
+        COMPONENT,
+        f"{component}: {message}{meaning}",
+        _clean(final.line, 400),
+        message=_clean(text, 300),
+        keys=(component,),
+        form=f"{component}|{reading.chain[-1:] if reading is not None else message}",
+    )
 
 
 def _of_any_component(final: Last) -> Death:
