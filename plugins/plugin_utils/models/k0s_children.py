@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..evidence.answers.node.component_units import ComponentUnit
-from ..parsers import component_log
+from ..parsers import component_log, message_class
 from ..parsers.component_log import Telling
 from .kubelet import status as kubelet_status
 
@@ -70,9 +70,16 @@ def find(row: ComponentUnit, clock: float | None) -> list[Child]:
     found = []
     for child in _children(row.lines, clock - LOOP_SECONDS):
         is_late = child.times and clock - max(child.times) < LATE_SECONDS
-        if is_late and (settled or len(child.times) >= ENDS):
+        if is_late and (settled or len(child.times) >= ENDS or _is_lasting(child.telling)):
             found.append(child)
     return found
+
+
+def _is_lasting(telling: Telling) -> bool:
+    """Tell whether what a component said at its end does not pass by itself."""
+    if telling.reading is None or telling.reading.weak:
+        return False
+    return telling.reading.meaning not in message_class.PASSING
 
 
 def _children(lines: Iterable[str], since: float) -> list[Child]:
