@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..evidence.document import one_line
-from ..parsers import known_message, path_error, pflag
+from ..parsers import decode_error, known_message, path_error, pflag
 from ..parsers.known_message import Known
 from .base import Detection
 
@@ -38,7 +38,7 @@ def explained(
     texts = [text for text in texts if text]
     row = known_message.first(places, texts, release, is_of_program=is_of_program)
     if row is None and is_of_program:
-        return with_file(hit, texts, argv)
+        return with_rule(hit, texts, argv)
     return with_cause(hit, row)
 
 
@@ -57,19 +57,31 @@ def with_cause(hit: Detection, row: Known | None) -> Detection:
     )
 
 
-def with_file(hit: Detection, texts: Sequence[str], argv: Sequence[str] = ()) -> Detection:
-    """Return a hit with what the error about a file means that ended a program, if there is one.
+def with_rule(hit: Detection, texts: Sequence[str], argv: Sequence[str] = ()) -> Detection:
+    """Return a hit with what the last words of a program mean by a rule of any program.
+
+    Such a rule is about an error of the kernel with a path, or of a decoder.
 
     texts: what the hit quotes, what tells most first, of which only that one counts
     argv: the command line of the program, which may name the file
     """
-    error = path_error.find(known_message.plain(texts[0])) if texts else None
-    if error is None or TOLD in hit.summary:
+    if not texts or TOLD in hit.summary:
         return hit
-    flag = pflag.naming(argv, error.path)
-    source = f" (--{one_line(flag, 80)} names it)" if flag else ""
+    text = known_message.plain(texts[0])
+    error = path_error.find(text)
+    decoded = decode_error.find(text)
+    if error is not None:
+        flag = pflag.naming(argv, error.path)
+        source = f" (--{one_line(flag, 80)} names it)" if flag else ""
+        return _told(hit, f"{error.clause}{source}", error.advice)
+    if decoded is not None:
+        return _told(hit, decoded.clause, decoded.advice)
+    return hit
+
+
+def _told(hit: Detection, clause: str, advice: str) -> Detection:
     return replace(
         hit,
-        summary=f"{hit.summary}{TOLD}{error.clause[:1].upper()}{error.clause[1:]}{source}",
-        remedy=f"{error.advice}; {hit.remedy}",
+        summary=f"{hit.summary}{TOLD}{clause[:1].upper()}{clause[1:]}",
+        remedy=f"{advice}; {hit.remedy}",
     )

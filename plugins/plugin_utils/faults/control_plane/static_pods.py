@@ -24,7 +24,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
-from ..known_causes import with_cause, with_file
+from ..known_causes import with_cause, with_rule
 from ..node import container_runtime
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
@@ -346,7 +346,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
         row = known_message.first((use.component, "kubelet"), (kubelet,), version)
     row = row or known_message.first((use.component,), telling.before(lines), release)
     if row is None:
-        return with_file(hit, (telling.line or kubelet,), use.words)
+        return with_rule(hit, (telling.line or kubelet,), use.words)
     return with_cause(hit, row)
 
 
