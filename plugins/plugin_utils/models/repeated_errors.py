@@ -155,7 +155,7 @@ _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
 # Known messages about webhooks, aggregated APIs and kube-controller-manager.
 _OF_OTHER_SERVERS = re.compile(
-    r"(?:conversion-)?webhook-|apiservice-|aggregated-api-|root-certificate-not-published"
+    r"webhook-|apiservice-|aggregated-api-|root-certificate-not-published"
 )
 
 
