@@ -28,9 +28,9 @@ _ITERATOR = re.compile(
 _YAML = re.compile(
     r"yaml: (?:unmarshal errors: )?(?:line (?P<line>\d{1,6}): )?(?P<reason>did not find expected"
     r" [\w' -]{3,40}|mapping values are not allowed in this context|found character that cannot"
-    r" start any token|found a tab character[\w ]{0,60}|could not find expected ':'|found unexpected"
-    r" end of stream|found unknown escape character|control characters are not allowed"
-    r"|mapping key \S{1,120} already defined at line \d{1,6})"
+    r" start any token|found a tab character[\w ]{0,60}|could not find expected ':'"
+    r"|found unexpected end of stream|found unknown escape character"
+    r"|control characters are not allowed|mapping key \S{1,120} already defined at line \d{1,6})"
 )
 _TYPES = (
     (re.compile(r"^\*?(?:string|\w+\.\w*(?:Mode|Policy|Type|Driver|String)\w*)$"), "a text"),

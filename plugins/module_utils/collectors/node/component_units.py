@@ -126,7 +126,7 @@ def is_relevant(row, now):
     if row["active_state"] not in unit_start.RUNS:
         # One that was not started since the boot has said nothing.
         return row["active_state"] != "inactive" or row["begun_at"] is not None
-    if row["component"] == SUPERVISOR:
+    if row.get("component") == SUPERVISOR:
         return True
     if row["n_restarts"] == 0 or row["started_at"] is None:
         return False

@@ -502,6 +502,9 @@ def _death(
         if places:
             path = places[0].path or ""
         advice = kubelet_exit_advice.advice(death, node, path, owner)
+        if cause == exit_cause.UNKNOWN_FLAG and _WHOLE[0] in unit:
+            summary = f"the kubelet does not start: {kubelet_exit_advice.whose_flag(subject)}"
+            advice = kubelet_exit_advice.of_kubelite(subject)
     changes = _changes(document, status)
     hit = Detection(
         one_line(f"{summary}{_of_child(status)}{package_changes.clause(changes)}", 600),

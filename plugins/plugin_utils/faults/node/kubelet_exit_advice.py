@@ -13,7 +13,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.supervisor import Supervisor
-from ...parsers import message_class, systemd_unit, unit_journal
+from ...parsers import message_class, release_table, systemd_unit, unit_journal
 from . import kubelet_supervisor
 
 # Of a program that a program runs, by Go's os/exec and the kernel.
@@ -29,6 +29,9 @@ _CRASH_CURE = (
     " journalctl -k for errors of the disk and of memory"
 )
 MICROK8S_ARGS = "/var/snap/microk8s/current/args"
+_IN_KUBELITE = (
+    *("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"),
+)
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
 # The values that a kubelet with protectKernelDefaults requires: setupKernelTunables of
@@ -264,11 +267,29 @@ def _of_death(death: Death | None, owner: Supervisor | None) -> str:
     return _of_owner(death, owner) or _advised(death.cause)[1]
 
 
+def whose_flag(flag: str) -> str:
+    """Return which component within kubelite does not know a flag, as a clause."""
+    name = flag.lstrip("-")
+    lost = [
+        component
+        for component in _IN_KUBELITE
+        if release_table.last_release(release_table.FLAG, component, name) is not None
+    ]
+    component = " or ".join(lost) or "one"
+    return f"of the components in the same process {component} does not know the flag {flag}"
+
+
+def of_kubelite(flag: str) -> str:
+    """Return where a flag is that a component of MicroK8s does not know."""
+    return (
+        f"grep -n -e {flag} {MICROK8S_ARGS}/kube* names the file: take that line out of it. A"
+        " refresh of the snap keeps the flags that an operator or an older release wrote there"
+    )
+
+
 def _of_component(component: str) -> str:
     """Return what to do about a component that ended, with the kubelet in the same process."""
-    return (
-        f"correct what {component} names: its flags are in {MICROK8S_ARGS}/{component}"
-    )
+    return f"correct what {component} names: its flags are in {MICROK8S_ARGS}/{component}"
 
 
 def _own(status: KubeletStatus) -> bool:

@@ -23,7 +23,7 @@ from ...models.system_pods import EndedPod, UnreadPods
 from ...parsers import error_answer, known_message, message_class, message_table
 from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import with_cause
+from ..known_causes import with_cause, with_rule
 
 WAITED_SECONDS = 300
 SHOWN = 5  # places in the evidence
@@ -252,6 +252,8 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         because=(*_asks_itself(rows), *_without_module(rows)),
         severity=severity,
     )
+    if first.pod.known is None:
+        return with_rule(hit, (first.pod.line,))
     return with_cause(hit, first.pod.known)
 
 

@@ -151,8 +151,14 @@ _TEXTS = tuple(
         (BAD_CONFIGURATION, r'invalid argument "(?P<q1>\d+)" for "(?P<q2>\d+)" flag', "{q2}={q1}"),
         (
             BAD_CONFIGURATION,
-            r"(?:flag needs an argument|bad flag syntax|unknown command):? (?P<w>\S+)",
+            r"(?:flag needs an argument|bad flag syntax):? (?P<w>\S+)",
             "{w}",
+        ),
+        # a lone word among the flags: a value behind a blank, or a quote that was closed too early
+        (
+            BAD_CONFIGURATION,
+            r'unknown command (?:"(?P<q1>\d+)"|(?P<w>\S+))',
+            "{q1}{w}, a word of its command line that is no flag",
         ),
         (BAD_CONFIGURATION, r"Unknown command", ""),
         # m both: klog in 1.18.4, "command failed" in 1.36.3, and there a panic where it stands in

@@ -34,7 +34,8 @@ _ASKED = re.compile(
 )
 # What an agent itself cannot do with the configuration that it has, or got.
 _OWN = re.compile(
-    r"Failed to (?:retrieve agent config|configure agent): |\w{1,20}\"? snapshotter cannot be enabled"
+    r"Failed to (?:retrieve agent config|configure agent): "
+    r"|\w{1,20}\"? snapshotter cannot be enabled"
 )
 _NO_ANSWER = re.compile(
     r"connection refused|connection reset by peer|\bEOF\b|i/o timeout|context deadline exceeded"
