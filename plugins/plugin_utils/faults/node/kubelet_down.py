@@ -229,7 +229,7 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
 
 def _of_component(death: Death | None) -> tuple[str, ...]:
     """Return whose message the last line is, where it is that of another component."""
-    if death is None or death.cause != exit_cause.COMPONENT:
+    if death is None or not kubelet_exit_advice.other_component(death):
         return ()
     return (*death.keys, DATABASE)
 
@@ -246,7 +246,7 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     if status.child is not None:
         yield status.child.line
     yield status.last
-    if status.death is None or status.death.cause in (exit_cause.UNKNOWN, exit_cause.COMPONENT):
+    if status.death is None or status.death.cause == exit_cause.UNKNOWN:
         yield from reversed(lines)
 
 

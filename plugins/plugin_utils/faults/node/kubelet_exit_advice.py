@@ -13,7 +13,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.supervisor import Supervisor
-from ...parsers import message_class, release_table, systemd_unit, unit_journal
+from ...parsers import message_class, message_form, release_table, systemd_unit, unit_journal
 from . import kubelet_supervisor
 
 # Of a program that a program runs, by Go's os/exec and the kernel.
@@ -65,7 +65,6 @@ _KNOWN = {
             " the same on each server"
         ),
     ),
-    exit_cause.COMPONENT: ("another component of the same process ended it, {what}", ""),
     exit_cause.CPU_MANAGER_STATE: (
         "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
         "the playbook cpu_pinning shows the cause, and resets the state after a drain",
@@ -260,11 +259,22 @@ def remedy(status: KubeletStatus, unit: str, owner: Supervisor | None = None) ->
 
 def _of_death(death: Death | None, owner: Supervisor | None) -> str:
     """Return what to do about an exit cause, "" where it is not certain, or nothing is known."""
+    if death is not None and other_component(death) and death.final:
+        return _of_component(death.keys[0])
     if death is None or not death.certain:
         return ""
-    if death.cause == exit_cause.COMPONENT:
-        return _of_component(death.keys[0])
     return _of_owner(death, owner) or _advised(death.cause)[1]
+
+
+def other_component(death: Death) -> str:
+    """Return which other component of the same process ended a kubelet, with its words, or ""."""
+    if death.cause != exit_cause.UNKNOWN or not death.keys:
+        return ""
+    component, reading = death.keys[0], message_form.read(death.message, death.keys[0])
+    text = f"{component} within the same process ended: {one_line(death.message, 240)}"
+    if reading is None:
+        return text
+    return f"{text} ({message_class.CLASSES[reading.meaning].clause})"
 
 
 def whose_flag(flag: str) -> str:
@@ -336,6 +346,9 @@ def _died(status: KubeletStatus, refused: bool, owner: Supervisor | None) -> str
     if refused and cause in (exit_cause.STEP, exit_cause.EXECUTABLE, exit_cause.RESOURCES):
         return ""
     clause = _clause(status.death, owner)
+    other = other_component(status.death)
+    if other:
+        return f"; {other}"
     if cause == exit_cause.UNKNOWN:
         end = status.death.what
         if refused or end in status.state.why or not end.startswith(("status ", "signal ")):

@@ -63,7 +63,6 @@ DISK_FULL, OOM_KILL, EXECUTABLE, UNKNOWN = "disk_full", "oom_kill", "executable"
 CGROUP, STEP, RESOURCES = "cgroup", "step", "resources"
 CONTROLLER, ORPHAN, KERNEL_FILE = "controller", "orphan", "kernel_file"
 UNIT_CGROUPS = "unit_cgroups"
-COMPONENT = "component"  # another component that runs in the same process
 SUPERVISOR = "supervisor"  # the configuration of k3s or RKE2, which runs the kubelet
 # Causes that the table tells: its classes, where no cause above is one of them.
 CREDENTIAL, API, DEVICE, DISK, PORT, KERNEL = (
@@ -119,6 +118,8 @@ _OF_OTHERS = re.compile(
 )
 # kubelite, cmd/kubelite/app/daemons/daemon.go of MicroK8s
 _KUBELITE = re.compile(r"^Kubelet exited:? ")
+# What any component of the process may find on the machine.
+_OF_MACHINE = frozenset((DISK, DISK_FULL, CGROUP, INOTIFY, KERNEL, SHORTAGE))
 _COMPONENTS = {
     "apiserver": "kube-apiserver",
     "scheduler": "kube-scheduler",
@@ -157,8 +158,8 @@ _TEXTS = tuple(
         # a lone word among the flags: a value behind a blank, or a quote that was closed too early
         (
             BAD_CONFIGURATION,
-            r'unknown command (?:"(?P<q1>\d+)"|(?P<w>\S+))',
-            "{q1}{w}, a word of its command line that is no flag",
+            r'unknown command:? (?:"(?P<q1>\d+)"|(?P<w>\S+))',
+            "{q1}{w}",
         ),
         (BAD_CONFIGURATION, r"Unknown command", ""),
         # m both: klog in 1.18.4, "command failed" in 1.36.3, and there a panic where it stands in
@@ -390,7 +391,8 @@ class Death:
     with, and systemd's unit shows the same
     final: the same, also where the line names no cause
     message: the part of the line that the table of messages tells the cause by, if it does
-    keys: the keys of the configuration that it names, one of which is meant
+    keys: the keys of the configuration that it names, one of which is meant; of an unknown cause
+    the component of the same process that ended, whose words the message is
     form: the form of that part
     """
 
@@ -594,12 +596,13 @@ def _by_line(final: Last) -> Death:
 
     A line of another component in the same process tells nothing of the kubelet's own files.
     """
-    if not unit_journal.is_logrus(final.line):
-        final = replace(final, text=_KUBELITE.sub("", final.text))
-        other = _of_component(final)
+    if unit_journal.is_logrus(final.line):
+        death = _of_any_component(final)
+    else:
+        death = _of_any_component(replace(final, text=_KUBELITE.sub("", final.text)))
+        other = None if death.cause in _OF_MACHINE else _of_component(final)
         if other is not None:
             return other
-    death = _of_any_component(final)
     if death.cause in _OF_OWN and _OF_OTHERS.match(final.text):
         return Death(UNKNOWN, "", death.line)
     return death
@@ -611,17 +614,11 @@ def _of_component(final: Last) -> Death | None:
     word = re.sub(r"[ -]", "", named.group("name").lower()) if named is not None else ""
     if named is None or word not in _COMPONENTS:
         return None
-    component, text = _COMPONENTS[word], _unmasked(final.text[named.end() :], final.quoted)
-    reading = message_form.read(text, component)
-    message = _clean(text, 160)
-    meaning = f" ({message_class.CLASSES[reading.meaning].clause})" if reading is not None else ""
+    message = _clean(_unmasked(final.text[named.end() :], final.quoted), 300)
+    component = _COMPONENTS[word]
+    form = f"{component}: {message}"
     return Death(
-        COMPONENT,
-        f"{component}: {message}{meaning}",
-        _clean(final.line, 400),
-        message=_clean(text, 300),
-        keys=(component,),
-        form=f"{component}|{reading.chain[-1:] if reading is not None else message}",
+        UNKNOWN, "", _clean(final.line, 400), message=message, keys=(component,), form=form
     )
 
 

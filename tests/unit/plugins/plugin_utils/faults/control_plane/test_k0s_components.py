@@ -27,8 +27,14 @@ def k0s(*ages: float) -> dict:
     return row("k0s", name="k0scontroller.service", lines=lines, wanted_by=["multi-user.target"])
 
 
+def install(world, *ages: float) -> None:
+    """Let k0s run everything on m1."""
+    give(world, k0s(*ages))
+    world.data("m1", "kubelet")["unit"]["name"] = "k0scontroller.service"
+
+
 def test_a_component_that_ends_again_and_again_while_k0s_runs(world):
-    give(world, k0s(20, 15, 10, 5))
+    install(world, 20, 15, 10, 5)
     (finding,) = found(world)
     assert (finding.host, finding.component, finding.severity) == (
         "m1",
@@ -42,11 +48,11 @@ def test_a_component_that_ends_again_and_again_while_k0s_runs(world):
 
 
 def test_one_that_ended_once_is_a_warning(world):
-    give(world, k0s(10))
+    install(world, 10)
     (finding,) = found(world)
     assert finding.severity == "warning"
 
 
 def test_one_that_runs_again_is_well(world):
-    give(world, k0s(500, 450, 400))
+    install(world, 500, 450, 400)
     assert found(world) == []
