@@ -48,6 +48,7 @@ CONTROL_PLANE = {
     "k3s.service": "k3s",
     "rke2-server.service": "rke2",
     "k0scontroller.service": "k0s",
+    "k0sworker.service": "k0s",
     "snap.microk8s.daemon-kubelite.service": "kubelite",
     "snap.microk8s.daemon-k8s-dqlite.service": "k8s-dqlite",
 }

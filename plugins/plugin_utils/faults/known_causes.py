@@ -5,12 +5,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from ..parsers import known_message
+from ..parsers import known_message, plain_error
 from ..parsers.known_message import Known
+from . import program_settings
 from .base import Detection
+
+TOLD = ". Known cause: "
+
+
+class Source(NamedTuple):
+    """Where a program has its settings: its command line, and its unit or container."""
+
+    argv: Sequence[str] = ()
+    name: str | None = None
+
+
+UNKNOWN = Source()
 
 
 def explained(
@@ -20,6 +34,7 @@ def explained(
     release: str | None = None,
     *,
     is_of_program: bool = False,
+    source: Source = UNKNOWN,
 ) -> Detection:
     """Return a hit with the known cause of what it quotes, and what to do about that.
 
@@ -29,8 +44,12 @@ def explained(
     texts: what it quotes, what tells most first
     release: that of the program that says it, None where it is not known
     is_of_program: whether the hit is about that program, which no workload keeps from its work
+    source: where that program has its settings
     """
+    texts = [text for text in texts if text]
     row = known_message.first(places, texts, release, is_of_program=is_of_program)
+    if row is None and is_of_program:
+        return with_rule(hit, texts, source)
     return with_cause(hit, row)
 
 
@@ -44,6 +63,18 @@ def with_cause(hit: Detection, row: Known | None) -> Detection:
         return hit
     return replace(
         hit,
-        summary=f"{hit.summary}. Known cause: {row.cause}",
+        summary=f"{hit.summary}{TOLD}{row.cause}",
         remedy=f"{row.advice}; {hit.remedy}",
     )
+
+
+def with_rule(hit: Detection, texts: Sequence[str], source: Source = UNKNOWN) -> Detection:
+    """Return a hit with what the last words of a program mean by rules of any program.
+
+    texts: what the hit quotes, what tells most first, of which only that one counts
+    source: where the program has its settings
+    """
+    if not texts or TOLD in hit.summary or hit.severity == "info":
+        return hit
+    settings = program_settings.of(source.name or "")
+    return with_cause(hit, plain_error.of_program(texts[0], settings, source.argv))

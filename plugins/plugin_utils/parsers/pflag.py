@@ -22,6 +22,8 @@ COMPONENTS = (
     "cloud-controller-manager",
     "etcd",
 )
+# systemd takes quotes away around a whole word only, and the kubelet none of a manifest's items.
+_QUOTED_VALUE = re.compile(r"--[\w.-]{1,80}=(?P<quote>[\"'])[^{\[]*(?P=quote)$")
 _SUBCOMMANDS = {
     **{component: component for component in COMPONENTS},
     "apiserver": "kube-apiserver",
@@ -115,6 +117,25 @@ def string_flags(argv: Sequence[str], name: str) -> list[str]:
         elif len(item) == end and index + 1 < len(argv):
             values.append(argv[index + 1])
     return values
+
+
+def naming(argv: Sequence[str], value: str) -> str:
+    """Return the flag that has this value, or has it in a list or a map; "" where none has."""
+    for index, item in enumerate(argv):
+        split = _split(item)
+        if split is None:
+            continue
+        given = split[1]
+        if given is None:
+            given = next(iter(argv[index + 1 : index + 2]), "")
+        if value in re.split(r"[,=]", given):
+            return split[0]
+    return ""
+
+
+def quoted(argv: Sequence[str]) -> list[str]:
+    """Return the words whose value begins with a quote: no shell took it away."""
+    return [item for item in argv if _QUOTED_VALUE.match(item)]
 
 
 def joined(argv: Sequence[str]) -> list[str]:

@@ -11,10 +11,11 @@ Go's net and os/exec packages; they mean the same in each program.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..evidence.document import one_line
+from . import decode_error, path_error, pflag
 from .known_message import Known, plain
 
 ID, LONGEST = "plain-error", 160
@@ -172,12 +173,55 @@ def find(text: str, settings: str = "") -> Known | None:
     settings: where the program has its settings, for an error that names no file
     """
     text = plain(text)
+    return _of_rule(text, settings) or _of_parser(text, settings) or _of_socket(text)
+
+
+def of_program(text: str, settings: str = "", argv: Sequence[str] = ()) -> Known | None:
+    """Return what the last words of a program mean by general rules, or None.
+
+    Files and types of values count too, which in other messages may be those of a workload.
+
+    settings: where it has its settings; argv: its command line, which may name the file
+    """
+    text = plain(text)
+    return (
+        _of_rule(text, settings)
+        or _of_path(text, argv)
+        or _of_type(text, settings)
+        or _of_parser(text, settings)
+        or _of_socket(text)
+    )
+
+
+def _of_rule(text: str, settings: str) -> Known | None:
     for rule in _RULES:
         match = rule.pattern.search(text)
         if match is not None:
             known = _known(rule.clause, rule.advice, match.groupdict())
             return _with_place(known, settings if rule.is_of_settings else "")
-    return _of_parser(text, settings) or _of_socket(text)
+    return None
+
+
+def _of_path(text: str, argv: Sequence[str]) -> Known | None:
+    """Return what an error of the kernel about a file means, and which flag names the file."""
+    error = path_error.find(text)
+    if error is None:
+        return None
+    flag = pflag.naming(argv, error.path)
+    source = f" (--{one_line(flag, 80)} names it)" if flag else ""
+    return Known(ID, _sentence(f"{error.clause}{source}"), error.advice)
+
+
+def _of_type(text: str, settings: str) -> Known | None:
+    """Return which field has a value of another type."""
+    error = decode_error.find(text)
+    if error is None:
+        return None
+    return _with_place(Known(ID, _sentence(error.clause), error.advice), settings)
+
+
+def _sentence(clause: str) -> str:
+    return clause[:1].upper() + clause[1:]
 
 
 def _known(clause: str, advice: str, values: Mapping[str, str | None]) -> Known:

@@ -25,6 +25,8 @@ PROPERTIES = (
 )
 UNITS = 12
 RECENT = 3600  # seconds: whether one that was started within these is restarted again and again
+# Of a program that starts its components itself, and logs for them, systemd sees no end of theirs.
+SUPERVISOR = "k0s"
 LINES, KEPT, SAID = 2000, 250, 60  # of the journal: read, kept; and kept of systemd's own
 
 
@@ -117,10 +119,15 @@ def _enabled(unit):
 
 
 def is_relevant(row, now):
-    """Return whether the journal of a unit matters: it does not run, or was restarted of late."""
+    """Return whether the journal of a unit matters.
+
+    It does where the unit does not run, was restarted of late, or starts components itself.
+    """
     if row["active_state"] not in unit_start.RUNS:
         # One that was not started since the boot has said nothing.
         return row["active_state"] != "inactive" or row["begun_at"] is not None
+    if row.get("component") == SUPERVISOR:
+        return True
     if row["n_restarts"] == 0 or row["started_at"] is None:
         return False
     return now - row["started_at"] < RECENT

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ...evidence import contract
+from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
-from ...models import boot_network, component_unit, etcd_client
+from ...models import boot_network, component_unit, etcd_client, quoted_flags
 from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.component_unit import Service
@@ -22,9 +24,9 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, message_class, systemd_unit, unit_journal
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
-from ..known_causes import explained
+from ..known_causes import Source, explained
 from ..node import firewall, kubelet_supervisor, kubelet_unit
-from ..plain_causes import plainly
+from . import k0s_components
 
 # etcd's own lines about a disk that is too slow for it: what depends on etcd loses its lock then.
 _SLOW = ("slow fdatasync", "took too long")
@@ -94,6 +96,9 @@ def service_down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResul
         because = _shut_in(host, document, service)
         result = _result(host, service, owner if is_own else None, because)
         yield _with_boot(document, service, result)
+        if service.kind == systemd_unit.RUNNING:
+            clock = contract.answer(document, System).clock
+            yield from k0s_components.results(host, service, clock)
 
 
 def _with_boot(document: Mapping[str, Any], service: Service, result: CheckResult) -> CheckResult:
@@ -131,7 +136,7 @@ def _result(
         missing = host.missing("instances") + host.missing("manifests")
         if missing and kind != component_unit.NOT_AT_BOOT:
             return unknown(*missing, host=host.host, component=component)
-        hit = replace(_plainly(_hit(host, service, owner), service), because=because)
+        hit = replace(_hit(host, service, owner), because=because)
         return present(hit, host=host.host, component=component)
     if kind in (component_unit.BOOTING, systemd_unit.STARTING, systemd_unit.STOPPING):
         doubt = Missing(host.host, "component_units", "timeout")
@@ -162,11 +167,13 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     if not _is_stopped(service):
         flags = etcd_client.lacking(service.row.component, service.row.argv, lines)
     cause += etcd_client.clause(flags)
+    given = () if _is_stopped(service) else service.row.argv
+    cause += quoted_flags.clause(given)
     remedy = _remedy(service, telling, bool(_slow_line(lines)), owner)
     hit = Detection(
         one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 900),
         _proofs(host, service, telling, lines),
-        f"{etcd_client.advice(flags)}{remedy}",
+        f"{etcd_client.advice(flags)}{quoted_flags.advice(given)}{remedy}",
         host=host.host,
         node=host.node,
         component=service.row.component,
@@ -174,15 +181,13 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     )
     if past is not None or _is_stopped(service):
         return hit
-    return explained(hit, (service.row.component,), (telling.line, *telling.before(lines)))
-
-
-def _plainly(hit: Detection, service: Service) -> Detection:
-    """Return a hit with what the last line of a program means that no table has."""
-    if model_unit_start.past(service.refused) is not None:
-        return hit
-    line = _telling(service, component_unit.own_lines(service)).line
-    return plainly(hit, line, service.row.name)
+    return explained(
+        hit,
+        (service.row.component,),
+        (telling.line, *telling.before(lines)),
+        is_of_program=True,
+        source=Source(service.row.argv, service.row.name),
+    )
 
 
 def _severity(service: Service) -> str | None:

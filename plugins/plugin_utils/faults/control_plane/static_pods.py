@@ -16,7 +16,13 @@ from ...evidence.answers.node.component_end import ComponentEnd, ComponentLog
 from ...evidence.answers.node.instances import Instances
 from ...evidence.answers.node.manifests import Manifests
 from ...evidence.document import ends, one_line, shell_name
-from ...models import component_restart, denied_file, etcd_client, static_pod_files
+from ...models import (
+    component_restart,
+    denied_file,
+    etcd_client,
+    quoted_flags,
+    static_pod_files,
+)
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
@@ -27,7 +33,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
-from ..known_causes import with_cause
+from ..known_causes import Source, with_cause, with_rule
 from ..node import container_runtime
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
@@ -353,8 +359,9 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     joined, advice = _joined(use, telling.line)
     flags = etcd_client.lacking(use.component, use.words, lines)
     message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
-    message += joined + etcd_client.clause(flags)
-    remedy = etcd_client.advice(flags) + advice + _remedy(subject, telling, last, bool(kubelet))
+    message += joined + etcd_client.clause(flags) + quoted_flags.clause(use.words)
+    remedy = etcd_client.advice(flags) + quoted_flags.advice(use.words) + advice
+    remedy += _remedy(subject, telling, last, bool(kubelet))
     if end is not None:
         clause = restart_wording.clause(end, use)
         message = f"; {clause}{restart_wording.beside(end, telling)}"
@@ -379,9 +386,10 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     if row is None:
         version = host.releases.version("kubelet")
         row = known_message.first((use.component, "kubelet"), (kubelet,), version)
-    return with_cause(
-        hit, row or known_message.first((use.component,), telling.before(lines), release)
-    )
+    row = row or known_message.first((use.component,), telling.before(lines), release)
+    if row is None:
+        return with_rule(hit, (telling.line or kubelet,), Source(use.words))
+    return with_cause(hit, row)
 
 
 def _end_beside_log(end: End | None) -> End | None:

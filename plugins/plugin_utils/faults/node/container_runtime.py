@@ -35,8 +35,7 @@ from ...parsers import (
 from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import Unit
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
-from ..known_causes import explained
-from ..plain_causes import plainly
+from ..known_causes import Source, explained, with_rule
 from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
@@ -264,7 +263,8 @@ class Runtime:
         if not wrote.what and not refused:
             texts += reversed(runtime_journal.of_last_start(record.said))
         hit = self._explained(hit, texts)
-        return hit if refused else plainly(hit, words.line, unit.name)
+        source = Source(name=unit.name)
+        return hit if refused else with_rule(hit, (words.line,), source)
 
     def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
         """Return a hit with the known cause of what a runtime wrote."""

@@ -44,7 +44,7 @@ from ..base import (
     present,
     unknown,
 )
-from ..known_causes import explained
+from ..known_causes import Source, explained
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import cgroup_driver as cgroup_driver_check
@@ -100,6 +100,7 @@ CGROUPS = "/sys/fs/cgroup/"
 ENDED_FOR_GOOD = (systemd_unit.FAILED, systemd_unit.GAVE_UP)
 # Programs of several components, by what the names of their units contain.
 _WHOLE = ("kubelite", "k0s")
+DATABASE = "k8s-dqlite"  # of MicroK8s, in kubelite itself up to 1.22
 SHOWN = 5
 
 
@@ -202,10 +203,11 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         return hit
     return explained(
         hit,
-        _programs(owner, unit),
+        _of_component(status.death) or _programs(owner, unit),
         _texts(status, document),
         host.machine.version,
         is_of_program=True,
+        source=Source(contract.answer(document, Kubelet).argv),
     )
 
 
@@ -240,6 +242,13 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
     if owner is not None:
         return (KUBELET, "k3s", "rke2")
     return (KUBELET, *(program for program in _WHOLE if program in unit))
+
+
+def _of_component(death: Death | None) -> tuple[str, ...]:
+    """Return whose message the last line is, where it is that of another component."""
+    if death is None or not kubelet_exit_advice.other_component(death):
+        return ()
+    return (*death.keys, DATABASE)
 
 
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
@@ -401,7 +410,9 @@ def _explained(
         return hit
     places = _programs(supervisor.read(document), shell_name(status.unit.name, "UNIT"))
     version = host.machine.version
-    return explained(hit, places, (status.death.line,), version, is_of_program=True)
+    source = Source(contract.answer(document, Kubelet).argv)
+    line = status.death.line
+    return explained(hit, places, (line,), version, is_of_program=True, source=source)
 
 
 @exit_check("KM507", "Kubelet client certificate is invalid or expires soon")
@@ -541,6 +552,9 @@ def _death(
         if places:
             path = places[0].path or ""
         advice = kubelet_exit_advice.advice(death, node, path, owner)
+        if cause == exit_cause.UNKNOWN_FLAG and _WHOLE[0] in unit:
+            summary = f"the kubelet does not start: {kubelet_exit_advice.whose_flag(subject)}"
+            advice = kubelet_exit_advice.of_kubelite(subject)
     changes = _changes(document, status)
     hit = Detection(
         one_line(f"{summary}{_of_child(status)}{package_changes.clause(changes)}", 600),

@@ -13,7 +13,7 @@ from ...models.kubelet import exit_cause
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.supervisor import Supervisor
-from ...parsers import message_class, systemd_unit, unit_journal
+from ...parsers import message_class, message_form, release_table, systemd_unit, unit_journal
 from . import kubelet_supervisor
 
 # Of a program that a program runs, by Go's os/exec and the kernel.
@@ -27,6 +27,10 @@ _CRASH_CURE = (
     "install that program again: k3s and RKE2 unpack theirs again where the folder data below"
     " /var/lib/rancher/k3s or /var/lib/rancher/rke2 was moved away while they are stopped; see"
     " journalctl -k for errors of the disk and of memory"
+)
+MICROK8S_ARGS = "/var/snap/microk8s/current/args"
+_IN_KUBELITE = (
+    *("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"),
 )
 WATCHES = "max_user_watches"
 SPRAYED = "/etc/kubernetes/"  # where kubespray has a kubelet's configuration and its flags
@@ -255,9 +259,47 @@ def remedy(status: KubeletStatus, unit: str, owner: Supervisor | None = None) ->
 
 def _of_death(death: Death | None, owner: Supervisor | None) -> str:
     """Return what to do about an exit cause, "" where it is not certain, or nothing is known."""
+    if death is not None and other_component(death) and death.final:
+        return _of_component(death.keys[0])
     if death is None or not death.certain:
         return ""
     return _of_owner(death, owner) or _advised(death.cause)[1]
+
+
+def other_component(death: Death) -> str:
+    """Return which other component of the same process ended a kubelet, with its words, or ""."""
+    if death.cause != exit_cause.UNKNOWN or not death.keys:
+        return ""
+    component, reading = death.keys[0], message_form.read(death.message, death.keys[0])
+    text = f"{component} within the same process ended: {one_line(death.message, 240)}"
+    if reading is None:
+        return text
+    return f"{text} ({message_class.CLASSES[reading.meaning].clause})"
+
+
+def whose_flag(flag: str) -> str:
+    """Return which component within kubelite does not know a flag, as a clause."""
+    name = flag.lstrip("-")
+    lost = [
+        component
+        for component in _IN_KUBELITE
+        if release_table.last_release(release_table.FLAG, component, name) is not None
+    ]
+    component = " or ".join(lost) or "one"
+    return f"of the components in the same process {component} does not know the flag {flag}"
+
+
+def of_kubelite(flag: str) -> str:
+    """Return where a flag is that a component of MicroK8s does not know."""
+    return (
+        f"grep -n -e {flag} {MICROK8S_ARGS}/kube* names the file: take that line out of it. A"
+        " refresh of the snap keeps the flags that an operator or an older release wrote there"
+    )
+
+
+def _of_component(component: str) -> str:
+    """Return what to do about a component that ended, with the kubelet in the same process."""
+    return f"correct what {component} names: its flags are in {MICROK8S_ARGS}/{component}"
 
 
 def _own(status: KubeletStatus) -> bool:
@@ -304,6 +346,9 @@ def _died(status: KubeletStatus, refused: bool, owner: Supervisor | None) -> str
     if refused and cause in (exit_cause.STEP, exit_cause.EXECUTABLE, exit_cause.RESOURCES):
         return ""
     clause = _clause(status.death, owner)
+    other = other_component(status.death)
+    if other:
+        return f"; {other}"
     if cause == exit_cause.UNKNOWN:
         end = status.death.what
         if refused or end in status.state.why or not end.startswith(("status ", "signal ")):

@@ -22,8 +22,7 @@ from ...models.repeated_errors import MACHINE, NETWORK
 from ...models.result import EvidenceRef, Missing
 from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import explained, with_cause
-from ..plain_causes import plainly
+from ..known_causes import Source, explained, with_cause, with_rule
 from . import system_pods
 
 SHOWN = 5  # places in the evidence
@@ -207,7 +206,7 @@ def _hit(rows: list[_Saying]) -> Detection:
         component=pod.container,
         severity=first.severity,
     )
-    return plainly(with_cause(hit, pod.known), pod.message, pod.container)
+    return with_rule(with_cause(hit, pod.known), (pod.message,), Source(name=pod.container))
 
 
 def _unloaded(row: _Saying) -> str:

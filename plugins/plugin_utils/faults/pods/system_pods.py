@@ -23,9 +23,8 @@ from ...models.system_pods import EndedPod, UnreadPods
 from ...parsers import error_answer, known_message, message_class, message_table
 from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import with_cause
+from ..known_causes import Source, with_cause, with_rule
 from ..other_folders import with_root
-from ..plain_causes import plainly
 from . import end_context
 
 WAITED_SECONDS = 300
@@ -264,7 +263,9 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         severity=severity,
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, first.node, probe or first.pod.line))
-    return plainly(with_cause(hit, first.pod.known), first.pod.line, first.pod.container)
+    return with_rule(
+        with_cause(hit, first.pod.known), (first.pod.line,), Source(name=first.pod.container)
+    )
 
 
 def _effect(pod: EndedPod) -> tuple[str | None, str]:

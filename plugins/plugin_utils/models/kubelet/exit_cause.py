@@ -112,10 +112,20 @@ _OF_KUBELET = "kubelet exited: "
 
 # How kubelite of MicroK8s, k3s and RKE2 tell of another component that runs in their process.
 _OF_OTHERS = re.compile(
-    r"(?:kube-?)?(?:api[ -]?server|scheduler|controller[ -]manager|proxy"
+    r"(?:kube-?)?(?P<name>api[ -]?server|scheduler|controller[ -]manager|proxy"
     r"|cloud[ -]controller[ -]manager|etcd|flannel) exited:? ",
     re.IGNORECASE,
 )
+# kubelite, cmd/kubelite/app/daemons/daemon.go of MicroK8s
+_KUBELITE = re.compile(r"^Kubelet exited:? ")
+# What any component of the process may find on the machine.
+_OF_MACHINE = frozenset((DISK, DISK_FULL, CGROUP, INOTIFY, KERNEL, SHORTAGE))
+_COMPONENTS = {
+    "apiserver": "kube-apiserver",
+    "scheduler": "kube-scheduler",
+    "controllermanager": "kube-controller-manager",
+    "proxy": "kube-proxy",
+}
 # What is said of a configuration, a flag or a certificate of a kubelet alone.
 _OF_OWN = frozenset((UNKNOWN_FLAG, REMOVED_GATE, BAD_CONFIGURATION, CLIENT_CERTIFICATE, STATE_FILE))
 
@@ -142,8 +152,14 @@ _TEXTS = tuple(
         (BAD_CONFIGURATION, r'invalid argument "(?P<q1>\d+)" for "(?P<q2>\d+)" flag', "{q2}={q1}"),
         (
             BAD_CONFIGURATION,
-            r"(?:flag needs an argument|bad flag syntax|unknown command):? (?P<w>\S+)",
+            r"(?:flag needs an argument|bad flag syntax):? (?P<w>\S+)",
             "{w}",
+        ),
+        # a lone word among the flags: a value behind a blank, or a quote that was closed too early
+        (
+            BAD_CONFIGURATION,
+            r'unknown command:? (?:"(?P<q1>\d+)"|(?P<w>\S+))',
+            "{q1}{w}",
         ),
         (BAD_CONFIGURATION, r"Unknown command", ""),
         # m both: klog in 1.18.4, "command failed" in 1.36.3, and there a panic where it stands in
@@ -375,7 +391,8 @@ class Death:
     with, and systemd's unit shows the same
     final: the same, also where the line names no cause
     message: the part of the line that the table of messages tells the cause by, if it does
-    keys: the keys of the configuration that it names, one of which is meant
+    keys: the keys of the configuration that it names, one of which is meant; of an unknown cause
+    the component of the same process that ended, whose words the message is
     form: the form of that part
     """
 
@@ -579,10 +596,30 @@ def _by_line(final: Last) -> Death:
 
     A line of another component in the same process tells nothing of the kubelet's own files.
     """
-    death = _of_any_component(final)
+    if unit_journal.is_logrus(final.line):
+        death = _of_any_component(final)
+    else:
+        death = _of_any_component(replace(final, text=_KUBELITE.sub("", final.text)))
+        other = None if death.cause in _OF_MACHINE else _of_component(final)
+        if other is not None:
+            return other
     if death.cause in _OF_OWN and _OF_OTHERS.match(final.text):
         return Death(UNKNOWN, "", death.line)
     return death
+
+
+def _of_component(final: Last) -> Death | None:
+    """Return that another component of the same process ended, with what it says of that."""
+    named = _OF_OTHERS.match(final.text)
+    word = re.sub(r"[ -]", "", named.group("name").lower()) if named is not None else ""
+    if named is None or word not in _COMPONENTS:
+        return None
+    message = _clean(_unmasked(final.text[named.end() :], final.quoted), 300)
+    component = _COMPONENTS[word]
+    form = f"{component}: {message}"
+    return Death(
+        UNKNOWN, "", _clean(final.line, 400), message=message, keys=(component,), form=form
+    )
 
 
 def _of_any_component(final: Last) -> Death:

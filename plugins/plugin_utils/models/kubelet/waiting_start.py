@@ -19,6 +19,7 @@ from ...parsers.unit_journal import Said, Start
 
 LONGEST = 300  # characters of a message
 OFTEN = 2  # refusals
+SILENT = 3  # times that a server gave no answer
 READ = 50  # lines of the start, the newest ones
 # Classes of an answer that does not change by itself.
 LASTING = frozenset(("configuration", "credential"))
@@ -30,8 +31,22 @@ _ASKED = re.compile(
     r"Failed to retrieve agent config: "
     r"|Waiting to retrieve [\w -]{1,40} configuration; server is not ready: |Failed to validate"
     r" connection to cluster at |CA cert validation failed: |token CA hash does not match|Node"
-    r" password rejected"
+    r" password rejected|failed to get CA certs: |Failed to (?:retrieve agent config|configure"
+    r" agent): "
 )
+# What an agent itself cannot do with the configuration that it has, or got.
+_OWN = re.compile(
+    r"Failed to (?:retrieve agent config|configure agent): "
+    r"|\w{1,20}\"? snapshotter cannot be enabled"
+)
+_NO_ANSWER = re.compile(
+    r"connection refused|connection reset by peer|\bEOF\b|i/o timeout|context deadline exceeded"
+    r"|Client\.Timeout|no route to host|network is unreachable|TLS handshake timeout"
+)
+_BALANCER = re.compile(r"Running load balancer \S{1,80} \S{1,80} -> \[(?P<address>[^\s\],]{1,200})")
+_CLUSTER = re.compile(r"cluster at https://(?P<address>[^\s/:]{1,200}(?::\d{1,5})?)(?=[/:\s])")
+_SELF = re.compile(r"(?:127\.\d|localhost|\[?::1)")
+_DOORS = {"rke2": "9345", "k3s": "6443"}  # at which a server answers to agents, unless told else
 # pkg/daemons/agent, pkg/agent/containerd and pkg/agent/tunnel: an agent that has its configuration.
 _WENT_ON = re.compile(r"Running (?:kubelet|containerd)\b|Connecting to proxy\b")
 # Known messages about the machine itself, which asking again does not change.
@@ -66,6 +81,13 @@ _CERTIFICATE = (
     " rotate` while its unit is stopped, and the one of its port 6443 or 9345 when server/tls/"
     "dynamic-cert.json below /var/lib/rancher/k3s or /var/lib/rancher/rke2 is moved away before its"
     " start; some releases do so only after an update"
+)
+_SILENT = (
+    "curl -vk https://{address}/cacerts from this machine: a server answers with a certificate."
+    " Where it does not, see that the unit of the server runs there, that its firewall and that of"
+    " the cloud let port {port} through, and that no proxy of the environment stands between; else"
+    " correct the key server in config.yaml of this machine (the address of another machine, with"
+    " port {port})"
 )
 _PASSWORD = (
     "where this machine was installed again, delete the password that the server keeps for its name"
@@ -114,7 +136,7 @@ def find(lines: Sequence[str]) -> Wait | None:
             text = re.sub(r"\\(.)", r"\1", logged.group(1))
             refused = _REFUSES.search(text)
             if refused is None:
-                return _wait(line, text)
+                return _wait(line, text) or _own(line, text) or _silent(starts[-1], line, text)
             if _times(starts[-1], refused.group(1)) < OFTEN:
                 return None  # one that is starting itself may refuse before it knows anyone
             return _answered(line, text, refused.group(1))
@@ -156,6 +178,43 @@ def _wait(line: Said, text: str) -> Wait | None:
     if reading.meaning == "credential":
         return Wait(message, words.clause, _CERTIFICATE, line.raw)
     return Wait(message, words.clause, words.advice, line.raw)
+
+
+def _own(line: Said, text: str) -> Wait | None:
+    """Return that an agent cannot work with its configuration, None where it waits for another."""
+    if not _OWN.search(text) or _NO_ANSWER.search(text):
+        return None
+    clause = "it cannot work with its configuration on this machine"
+    return Wait(text[:LONGEST], clause, "correct what that line names", line.raw)
+
+
+def _silent(start: Start, line: Said, text: str) -> Wait | None:
+    """Return which server gives no answer again and again, None where that may be a pause."""
+    lines = [row for row in start.lines[-READ:] if _ASKED.search(row.text)]
+    if len([row for row in lines if _NO_ANSWER.search(row.text)]) < SILENT:
+        return None
+    if not _NO_ANSWER.search(text):
+        return None
+    port = _DOORS.get(line.name, "6443")
+    address = _asked(start) or f"SERVER:{port}"
+    clause, is_whole = f"its server {address} does not answer", True
+    if _SELF.match(address):
+        clause += ", which is this machine itself: the key server has to name a server's machine"
+    elif line.name == "rke2" and not address.endswith(f":{port}"):
+        clause += f": servers of RKE2 answer to agents at port {port}"
+    else:
+        is_whole = False
+    advice = _SILENT.format(address=address, port=port)
+    return Wait(text[-LONGEST:], clause, advice, line.raw, is_whole)
+
+
+def _asked(start: Start) -> str:
+    """Return the address of the server that an agent asks, or ""."""
+    for row in reversed(start.lines):
+        named = _BALANCER.search(row.text) or _CLUSTER.search(row.text)
+        if named is not None:
+            return named.group("address")
+    return ""
 
 
 def _answered(line: Said, text: str, status: str) -> Wait:

@@ -53,3 +53,34 @@ TAKEN = (
 def test_a_release_without_the_message_for_this_cause(release: str | None, is_told: bool) -> None:
     found = known_causes.explained(HIT, ("kube-proxy",), [TAKEN], release)
     assert ("Known cause: " in found.summary) is is_told
+
+
+MISSING = "F1124 main.go:85] open /etc/kubernetes/x.conf: no such file or directory"
+
+
+def test_an_error_about_a_file_is_told_with_the_flag_that_names_it() -> None:
+    argv = ["kube-scheduler", "--kubeconfig=/etc/kubernetes/x.conf"]
+    found = known_causes.explained(
+        HIT,
+        ("kube-scheduler",),
+        ["", MISSING],
+        is_of_program=True,
+        source=known_causes.Source(argv),
+    )
+    assert "/etc/kubernetes/x.conf is not there (--kubeconfig names it)" in found.summary
+    assert found.remedy.endswith("; look at x")
+    # of a workload, and of another line than the last words
+    assert known_causes.explained(HIT, ("kube-scheduler",), [MISSING]) is HIT
+    other = known_causes.explained(HIT, ("kube-scheduler",), ["x", MISSING], is_of_program=True)
+    assert other is HIT
+
+
+def test_an_error_of_a_decoder_is_told_by_its_rule() -> None:
+    text = "yaml: line 12: did not find expected key"
+    assert "line 12" in known_causes.with_rule(HIT, [text]).summary
+
+
+def test_a_rule_says_nothing_beside_a_known_cause() -> None:
+    told = known_causes.with_cause(HIT, ROW)
+    assert known_causes.with_rule(told, [MISSING]) is told
+    assert known_causes.with_rule(HIT, []) is HIT

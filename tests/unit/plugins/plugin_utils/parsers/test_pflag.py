@@ -105,3 +105,17 @@ def test_component_of(argv, fallbacks, component):
 )
 def test_parse_version(text, version):
     assert pflag.parse_version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("argv", "flag"),
+    [
+        (["x", "--client-ca-file=/a"], "client-ca-file"),
+        (["x", "--client_ca_file", "/a"], "client-ca-file"),
+        (["x", "--tls-sni-cert-key=/b,/a"], "tls-sni-cert-key"),
+        (["x", "--client-ca-file=/ab", "/a", "--v"], ""),
+        ([], ""),
+    ],
+)
+def test_the_flag_that_names_a_file(argv, flag):
+    assert pflag.naming(argv, "/a") == flag

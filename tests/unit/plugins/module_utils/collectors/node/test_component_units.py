@@ -163,6 +163,7 @@ def test_units_are_known_by_their_files_and_by_processes(tmp_path):
         ("etcd-member.service", ["/usr/lib/coreos/etcd-wrapper"], "etcd"),
         ("etcd.service", ["/usr/bin/docker", "run", "etcd"], "etcd"),
         ("k3s.service", ["/usr/local/bin/k3s", "server"], "k3s"),
+        ("k0sworker.service", ["/usr/local/bin/k0s", "worker"], "k0s"),
         ("etcd-defrag.service", ["/usr/local/bin/etcdctl", "defrag"], None),
         ("other.service", [], None),
     ],
@@ -187,6 +188,9 @@ UP = {"active_state": "active", "n_restarts": 0, "started_at": NOW - 5, "begun_a
         ({"active_state": "activating"}, True),
         ({"active_state": "inactive"}, True),
         ({"active_state": "inactive", "begun_at": None}, False),
+        # it starts its components itself
+        ({"component": "k0s", "started_at": NOW - 4000}, True),
+        ({"component": "k0s", "active_state": "inactive", "begun_at": None}, False),
     ],
 )
 def test_when_a_journal_is_read(changes, wanted):

@@ -917,3 +917,55 @@ def test_what_another_component_of_the_process_refuses_is_not_the_kubelet_s(text
     assert found.cause == cause
     assert found.final
     assert text[:20] in found.line
+
+
+KUBELITE = "snap.microk8s.daemon-kubelite.service"
+
+
+def of_kubelite(text: str):
+    lines = [
+        systemd("Started Service for snap application microk8s.daemon-kubelite."),
+        entry(f"F1122 18:31:29.8   8704 daemon.go:67] {text}", "microk8s.daemon-kubelite", 8704),
+        *ended(255, unit=KUBELITE),
+    ]
+    return death(lines, {**FAILED, "name": KUBELITE, "exec_main_status": 255})
+
+
+@pytest.mark.parametrize(
+    ("text", "component", "message"),
+    [
+        # microk8s#2837, microk8s#121
+        (
+            "API Server exited invalid port value 8080: only zero is allowed",
+            "kube-apiserver",
+            "inv",
+        ),
+        (
+            'API Server exited unable to load client CA file "/a.crt": open /a.crt: no such file or'
+            " directory",
+            "kube-apiserver",
+            'unable to load client CA file "/a.crt": ',
+        ),
+        ("Scheduler exited unknown words", "kube-scheduler", "unknown words"),
+        ("Controller Manager exited x", "kube-controller-manager", "x"),
+        ("Proxy exited x", "kube-proxy", "x"),
+    ],
+)
+def test_another_component_within_kubelite_is_named(text, component, message):
+    found = of_kubelite(text)
+    assert (found.cause, found.keys, found.final) == (exit_cause.UNKNOWN, (component,), True)
+    assert found.message.startswith(message)
+
+
+def test_the_kubelet_within_kubelite_is_read_as_a_kubelet():
+    found = of_kubelite(
+        "Kubelet exited failed to run Kubelet: running with swap on is not supported"
+    )
+    assert found.cause == "swap"
+
+
+def test_a_word_that_is_no_flag():
+    lines = [*AGAIN, klog('"command failed" err="unknown command \\"192.0.2.7\\""'), *ended(1)]
+    found = death(lines, {**FAILED, "exec_main_status": 1})
+    assert found.cause == "bad_configuration"
+    assert found.what == "192.0.2.7"

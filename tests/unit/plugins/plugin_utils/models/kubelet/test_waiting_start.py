@@ -187,3 +187,41 @@ def test_a_server_with_the_etcd_of_another_cluster_does_not_come_up():
     assert "server/db" in found.advice
     assert waiting_start.find([STARTING, waits]) is None
     assert waiting_start.find([STARTING, STAMP + MISMATCH, logged("Running kubelet -a")]) is None
+
+
+def asked(balancer: str, error: str, times: int, program: str = "k3s") -> list[str]:
+    lines = [STARTING, logged(f"Running load balancer k3s-agent 127.0.0.1:6444 -> [{balancer}]")]
+    lines += [logged(f"failed to get CA certs: {error}", "error")] * times
+    return [line.replace("k3s[", f"{program}[") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("balancer", "program", "words", "is_whole"),
+    [
+        # rke2#3275, rke2#3901
+        ("127.0.0.1:9345", "rke2", "this machine itself", True),
+        ("192.0.2.10:9435", "rke2", "at port 9345", True),
+        ("192.0.2.10:9345", "rke2", "192.0.2.10:9345 does not answer", False),
+        ("192.0.2.10:6443", "k3s", "192.0.2.10:6443 does not answer", False),
+    ],
+)
+def test_a_server_that_gives_no_answer_again_and_again(balancer, program, words, is_whole):
+    error = r"Get \"https://127.0.0.1:6444/cacerts\": EOF"
+    found = waiting_start.find(asked(balancer, error, 3, program))
+    assert words in found.clause
+    assert found.is_whole is is_whole
+    assert balancer in found.advice
+    assert waiting_start.find(asked(balancer, error, 2, program)) is None
+
+
+def test_an_agent_that_cannot_work_with_its_configuration():
+    # k3s#3266
+    text = (
+        r"Failed to retrieve agent config: \"overlayfs\" snapshotter cannot be enabled for"
+        r" \"/var/lib/rancher/k3s/agent/containerd\": failed to mount overlay: invalid argument"
+    )
+    found = waiting_start.find([STARTING, logged(text, "error")])
+    assert "on this machine" in found.clause
+    assert not found.is_whole
+    refused = "Failed to retrieve agent config: dial tcp 192.0.2.1:6443: connection refused"
+    assert waiting_start.find([STARTING, logged(refused, "error")]) is None

@@ -1,17 +1,12 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Say in a finding what the error means that it quotes, where no table has its cause."""
+"""Where programs have their settings, by the unit or container that runs them."""
 
 from __future__ import annotations
 
 import re
 
-from ..parsers import plain_error
-from .base import Detection
-from .known_causes import with_cause
-
-TOLD = "Known cause: "
 _SNAP = re.compile(r"snap\.microk8s\.daemon-(?P<name>[a-z0-9-]{1,40})\.service")
 _ARGS = "/var/snap/microk8s/current/args"
 # By a unit, or by a container: where the program has its settings.
@@ -30,17 +25,7 @@ SETTINGS = {
 }
 
 
-def plainly(hit: Detection, text: str, name: str | None = None) -> Detection:
-    """Return a hit with what its error means by general rules, unless its cause is told already.
-
-    text: the line that it quotes as the reason; name: of the unit or container that wrote it
-    """
-    if hit.severity == "info" or TOLD in hit.summary:
-        return hit
-    return with_cause(hit, plain_error.find(text, settings(name or "")))
-
-
-def settings(name: str) -> str:
+def of(name: str) -> str:
     """Return where the program of a unit or container has its settings, "" where not known."""
     snap = _SNAP.fullmatch(name)
     if snap is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import plain_causes
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import known_causes
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Detection
 
 HIT = Detection("it says x", (), "look at x")
@@ -27,14 +27,14 @@ FLAG = "Error: unknown flag: --snapshot-threshold"
     ],
 )
 def test_the_place_of_the_settings_is_that_of_the_layout(unit: str, place: str) -> None:
-    found = plain_causes.plainly(HIT, FLAG, unit)
+    found = known_causes.with_rule(HIT, [FLAG], known_causes.Source(name=unit))
     assert "--snapshot-threshold" in found.summary
     assert place in found.summary
     assert found.remedy.endswith("; look at x")
 
 
 def test_a_program_whose_settings_are_not_known() -> None:
-    found = plain_causes.plainly(HIT, FLAG, "other.service")
+    found = known_causes.with_rule(HIT, [FLAG], known_causes.Source(name="other.service"))
     assert "--snapshot-threshold" in found.summary
     assert "Its settings" not in found.summary
 
@@ -44,8 +44,8 @@ def test_a_program_whose_settings_are_not_known() -> None:
     [replace(HIT, severity="info"), replace(HIT, summary="it says x. Known cause: the disk")],
 )
 def test_what_weighs_little_or_is_told_stays(hit: Detection) -> None:
-    assert plain_causes.plainly(hit, FLAG) is hit
+    assert known_causes.with_rule(hit, [FLAG]) is hit
 
 
 def test_what_no_rule_has_stays() -> None:
-    assert plain_causes.plainly(HIT, "context deadline exceeded") is HIT
+    assert known_causes.with_rule(HIT, ["context deadline exceeded"]) is HIT
