@@ -37,6 +37,13 @@ def worst(component: str, *entries: evidence.RepeatedError) -> repeated_errors.R
 OBSTACLES = (
     ("kubelet", REFUSED),
     (
+        "kube-controller-manager",
+        HEAD + "k8s.io/client-go/dynamic/dynamicinformer/informer.go:90: Failed to list"
+        " acme.example.com/v1, Resource=challenges: conversion webhook for acme.example.com/v1,"
+        " Kind=Challenge failed: Post https://w.acme.svc:443/convert?timeout=30s: service"
+        ' "w" not found',
+    ),
+    (
         "kubelet",
         HEAD + r'"Failed to watch" err="failed to list *v1.Node: nodes \"w1\" is forbidden: User'
         r" \"system:node:w1\" cannot list resource \"nodes\" in API group \"\" at the cluster"

@@ -486,3 +486,14 @@ def test_an_api_server_without_a_certificate_for_etcd(world):
     (finding,) = world.judge(faults={"KM116"}).findings
     assert "without --etcd-certfile and --etcd-keyfile" in finding.summary
     assert "give kube-apiserver --etcd-certfile" in finding.remedy
+
+
+def test_quotes_that_are_a_part_of_a_value(world):
+    argv = ["/usr/local/bin/etcd", "--name='etcd1'"]
+    give(world, looping(argv=argv))
+    (finding,) = found(world)
+    assert argv[1] in finding.summary
+    assert finding.remedy.startswith("take the quotes out")
+    # of a unit that was stopped in order it is no reason
+    give(world, row(state=STOPPED, ended_at=CLOCK - 4000, argv=argv))
+    assert not any(argv[1] in item.summary for item in found(world))

@@ -110,6 +110,29 @@ def test_an_agent_of_k3s_that_its_server_refuses(world, answer, verdict):
     assert bool(findings) is (verdict == "present")
 
 
+KUBELITE = {**LOOPS, "name": "snap.microk8s.daemon-kubelite.service", "exec_main_status": 255}
+ARGS = "/var/snap/microk8s/current/args"
+
+
+def test_another_component_within_kubelite_is_named_with_its_file_of_flags(world):
+    # microk8s#2837
+    line = fatal("API Server exited invalid port value 8080: only zero is allowed")
+    _verdicts, (found,) = judged(world, KUBELITE, dead(line, 255))
+    assert found.code == "KM502"
+    assert "kube-apiserver within the same process ended: invalid port value" in found.summary
+    assert "--insecure-port is 8080" in found.summary.partition("Known cause")[2]
+    assert f"{ARGS}/kube-apiserver" in found.remedy
+
+
+def test_a_flag_that_a_component_within_kubelite_does_not_know(world):
+    line = entry("Error: unknown flag: --port")
+    _verdicts, (found,) = judged(world, {**KUBELITE, "exec_main_status": 1}, dead(line, 1))
+    assert found.code == "KM505"
+    assert "kube-scheduler" in found.summary
+    assert ARGS in found.remedy
+    assert "kubeadm" not in found.remedy
+
+
 def test_a_kubelet_that_runs(world):
     assert said(judged(world, {**RUNS, "n_restarts": 0}, status="absent")[0]) == CLEAR
     assert said(judged(world, RUNS, status="not_asked")[0]) == CLEAR

@@ -44,6 +44,12 @@ def test_the_last_word_of_kube_proxy(world):
     assert [proof.text for proof in found.evidence] == [SAID]
 
 
+def test_a_file_that_it_may_not_open_is_explained_by_the_rule(world):
+    end(world, line="failed complete: open /var/lib/kube-proxy/config.conf: permission denied")
+    (found,) = judged(world, "KM550")[1]
+    assert "/var/lib/kube-proxy/config.conf" in found.summary.partition("Known cause")[2]
+
+
 OWN = "/var/log/aws-routed-eni/ipamd.log"
 FAILS = 'no table \\"nat\\"\\nis there'
 
