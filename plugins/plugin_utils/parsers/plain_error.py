@@ -42,6 +42,10 @@ _TOML = re.compile(
     r"|\(\d{1,6}, \d{1,6}\): (?:unexpected|expected|parsing error|was expecting|keys cannot"
     r"|duplicated|no value|cannot have|The following key was defined twice)",
 )
+# What a runtime says of one container: its files are those of a workload.
+_OF_CONTAINER = re.compile(
+    r"OCI runtime (?:create|exec) failed|failed to create (?:containerd|shim) task|/kubelet/pods/"
+)
 _PARSERS = (("TOML", _TOML), ("YAML", _YAML), ("JSON", _JSON))
 # Programs that own a socket, by a part of its path.
 SOCKETS: Mapping[str, str] = {
@@ -205,7 +209,7 @@ def _of_rule(text: str, settings: str) -> Known | None:
 def _of_path(text: str, argv: Sequence[str]) -> Known | None:
     """Return what an error of the kernel about a file means, and which flag names the file."""
     error = path_error.find(text)
-    if error is None:
+    if error is None or _OF_CONTAINER.search(text):
         return None
     flag = pflag.naming(argv, error.path)
     source = f" (--{one_line(flag, 80)} names it)" if flag else ""

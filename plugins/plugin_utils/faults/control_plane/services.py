@@ -173,21 +173,23 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     hit = Detection(
         one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 900),
         _proofs(host, service, telling, lines),
-        f"{etcd_client.advice(flags)}{quoted_flags.advice(given)}{remedy}",
+        f"{etcd_client.advice(flags)}{remedy}",
         host=host.host,
         node=host.node,
         component=service.row.component,
         severity=_severity(service),
     )
-    if past is not None or _is_stopped(service):
-        return hit
-    return explained(
-        hit,
-        (service.row.component,),
-        (telling.line, *telling.before(lines)),
-        is_of_program=True,
-        source=Source(service.row.argv, service.row.name),
-    )
+    if past is None and not _is_stopped(service):
+        hit = explained(
+            hit,
+            (service.row.component,),
+            (telling.line, *telling.before(lines)),
+            # What a supervisor refuses has its own advice.
+            is_of_program=not _of_owner(telling, owner),
+            source=Source(service.row.argv, service.row.name),
+        )
+    # What a value with quotes brings about may have a known cause of its own.
+    return replace(hit, remedy=f"{quoted_flags.advice(given)}{hit.remedy}")
 
 
 def _severity(service: Service) -> str | None:
