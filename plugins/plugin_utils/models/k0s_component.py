@@ -39,9 +39,9 @@ def ended(lines: Sequence[str], clock: float | None, running: Iterable[str]) -> 
     """
     names = frozenset(running)
     for line in reversed(lines):
-        found = _of(line, clock)
-        if found is not None and found.component not in names:
-            return found
+        end = _of(line, clock)
+        if end is not None and end.component not in names:
+            return end
     return None
 
 
@@ -57,6 +57,6 @@ def _of(line: str, clock: float | None) -> Ended | None:
     return Ended(component, line.partition("]: ")[2])
 
 
-def message(found: Ended) -> str:
+def message(end: Ended) -> str:
     """Return with which words a component ended."""
-    return component_log.text(found.line)
+    return component_log.text(end.line)

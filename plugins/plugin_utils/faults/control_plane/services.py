@@ -186,12 +186,17 @@ def _history(service: Service) -> str:
 
 
 def _telling(service: Service, lines: list[str]) -> Telling:
-    """Return the line of its last start that tells why it ended."""
-    if _is_stopped(service):
-        return Telling()
+    """Return the line that tells why it, or a component that it starts, ended."""
     if service.ended is not None:
         line = service.ended.line
         return Telling(line, component_log.reading(line, service.ended.component))
+    return _telling_of_start(service, lines)
+
+
+def _telling_of_start(service: Service, lines: list[str]) -> Telling:
+    """Return the line of its last start that tells why it ended."""
+    if _is_stopped(service):
+        return Telling()
     if service.kind == component_unit.HANGS or not lines:
         errors = [line for line in lines if _ERROR.match(line)]
         last = next(iter(errors[-1:]), "")

@@ -227,7 +227,14 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         severity=_severity(cluster, node, pods),
     )
     hit = _with_root(hit, kubelet_root.elsewhere(cluster, main))
-    if main.trouble is not None and main.trouble.kind == OVERLAY:
+    return _explained(hit, main, event, view)
+
+
+def _explained(
+    hit: Detection, main: Waiting, event: PodEvents | None, view: NodeView | None
+) -> Detection:
+    """Return a finding with the known cause of its message, unless the node tells the reason."""
+    if _kind(main) == OVERLAY:
         return hit
     release = view.kubelet if view is not None else None
     texts = [main.text]
