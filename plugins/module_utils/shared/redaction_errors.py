@@ -121,5 +121,10 @@ def _is_opaque(word):
         return True
     if len(word) >= _HEXADECIMAL and set(word.lower()) <= set("0123456789abcdef"):
         return True
+    return word[-1] == "=" or _is_mixed(word)
+
+
+def _is_mixed(word):
+    """Return whether a word has digits, small and large letters."""
     has_digit = any(char.isdigit() for char in word)
-    return word[-1] == "=" or (has_digit and word not in (word.lower(), word.upper()))
+    return has_digit and word not in (word.lower(), word.upper())

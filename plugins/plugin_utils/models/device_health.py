@@ -21,8 +21,8 @@ def plugin(host: Host | None, resource: str) -> PodError | None:
         return None
     vendor = resource.partition("/")[0].partition(".")[0]
     for pod in host.pod_errors.rows:
-        told = tuple(line for line in pod.told if OF_HEALTH.search(line))
-        is_its = vendor in pod.pod or any(resource in line for line in told)
-        if told and is_its and system_namespaces.is_device_plugin(pod.pod):
-            return replace(pod, told=told)
+        lines = tuple(line for line in pod.told if OF_HEALTH.search(line))
+        is_its = vendor in pod.pod or any(resource in line for line in lines)
+        if lines and is_its and system_namespaces.is_device_plugin(pod.pod):
+            return replace(pod, told=lines)
     return None

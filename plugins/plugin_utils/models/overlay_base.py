@@ -98,12 +98,12 @@ def _carries_none(kind: str) -> bool:
 
 
 def _on(folder: str, point: str, kind: str, source: str) -> Reason:
-    what = f"{kind} ({source} at {point})"
+    system = f"{kind} ({source} at {point})"
     if kind == _OVERLAY:
-        what = f"an overlay itself ({point})"
+        system = f"an overlay itself ({point})"
     place = one_line(folder, 200)
     return Reason(
-        f"the folder of the runtime ({place}) is on {what}, on which the kernel makes no overlay"
+        f"the folder of the runtime ({place}) is on {system}, on which the kernel makes no overlay"
         f" mount ({_INVALID})",
         "give that folder ext4 or XFS (ftype=1) of a local disk, of iSCSI, or of an image file that"
         " is mounted by loop, and let the runtime start on it with nothing in it; or another"

@@ -227,9 +227,16 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         severity=_severity(cluster, node, pods),
     )
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
-    if main.trouble is not None and main.trouble.kind == OVERLAY:
+    if _kind(main) == OVERLAY:
         return hit
     hit = with_cni(hit, cluster.hosts_by_node().get(main.node), main.text)
+    return _explained(hit, main, event, view)
+
+
+def _explained(
+    hit: Detection, main: Waiting, event: PodEvents | None, view: NodeView | None
+) -> Detection:
+    """Return a finding with the known cause of its message."""
     release = view.kubelet if view is not None else None
     texts = [main.text]
     if main.trouble is None and event is not None:

@@ -685,10 +685,10 @@ def unhealthy(node: Node) -> Iterator[Detection]:
 def _unhealthy(node: Node, resource: str, capacity: int, healthy: int) -> Detection:
     """Return the hit of devices that are unhealthy, with what their plugin says of that."""
     plugin = device_health.plugin(node.host, resource)
-    said, proofs = "", []
+    quote, proofs = "", []
     if plugin is not None:
         name = f"{plugin.namespace}/{plugin.pod}"
-        said = f"; its device plugin {name} said: {component_log.text(plugin.told[0]).rstrip('.')}"
+        quote = f"; its device plugin {name} said: {component_log.text(plugin.told[0]).rstrip('.')}"
         proofs = [
             EvidenceRef("log", node.inventory_host, path=plugin.path, object=name, text=line)
             for line in plugin.told
@@ -696,7 +696,7 @@ def _unhealthy(node: Node, resource: str, capacity: int, healthy: int) -> Detect
     hit = _hit(
         node,
         f"{capacity - healthy} of {capacity} {resource} {_verb(capacity - healthy)} unhealthy"
-        f"{said}",
+        f"{quote}",
         [_capacity_proof(node, resource, capacity, healthy), *_known(node, resource), *proofs],
         "read the plugin pod's log and the driver's (nvidia-smi, dmesg for Xid); the"
         " devices that are left stay in use",

@@ -107,7 +107,7 @@ def _start(cluster: Cluster) -> str:
 
 def _unit(paths: Iterable[str]) -> str | None:
     """Return the unit of the distribution that left one of these paths, or None."""
-    found = tuple(paths)
+    folders = tuple(paths)
     return next(
-        (unit for folder, unit in _UNITS if any(path.startswith(folder) for path in found)), None
+        (unit for folder, unit in _UNITS if any(path.startswith(folder) for path in folders)), None
     )

@@ -270,19 +270,23 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     if any(outcome.hits for outcome in nobody_leads(cluster)):
         explained.add(USUAL)
     for entry in cluster.typed(Pending).unseen or ():
-        stalled = None
-        if entry.scheduler == USUAL:
-            stalled = stalled_scheduler.hit(cluster, entry, _usual_schedulers(cluster))
-        if stalled is not None:
-            hits.append(stalled)
-        if stalled is not None or entry.scheduler in explained:
+        stalled = _stalled(cluster, entry)
+        hits += stalled
+        if stalled or entry.scheduler in explained:
             continue
         lacks = _unserved_missing(cluster, entry, bool(running))
-        if lacks:
-            missing += lacks
-        elif lacks is not None:
+        if lacks == []:
             hits.append(_unserved(cluster, entry, sorted(served)))
+        missing += lacks or []
     yield CheckResult(tuple(hits), tuple(missing))
+
+
+def _stalled(cluster: Cluster, entry: UnseenPods) -> list[Detection]:
+    """Return the hit of the usual scheduler where it leads and takes no pods."""
+    if entry.scheduler != USUAL:
+        return []
+    hit = stalled_scheduler.hit(cluster, entry, _usual_schedulers(cluster))
+    return [hit] if hit is not None else []
 
 
 def _unserved_missing(cluster: Cluster, entry: UnseenPods, any_runs: bool) -> list[Missing] | None:

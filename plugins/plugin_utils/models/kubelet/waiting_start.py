@@ -160,9 +160,9 @@ def _times(start: Start, answer: str) -> int:
 
 def _wait(line: Said, text: str) -> Wait | None:
     """Return what a line tells, None where it may pass or is not known."""
-    known = known_message.find(("k3s", "rke2"), text)
-    if known is not None and known.id in _OF_MACHINE:
-        return Wait(text[-LONGEST:], known.clause, known.advice, line.raw, is_whole=True)
+    row = known_message.find(("k3s", "rke2"), text)
+    if row is not None and row.id in _OF_MACHINE:
+        return Wait(text[-LONGEST:], row.clause, row.advice, line.raw, is_whole=True)
     reading = message_form.read(text, "k3s")
     if reading is None or reading.weak:
         return None
