@@ -92,8 +92,10 @@ def pleg(document: Mapping[str, Any]) -> tuple[str, str] | None:
         return None
     for line in reversed(contract.answer(document, KubeletLog).lines):
         match = _PLEG.search(line)
-        logged = kubelet_status.moment(line) if match is not None else None
-        if match is None or logged is None:
+        if match is None:
+            continue
+        logged = kubelet_status.moment(line)
+        if logged is None:
             continue
         if not -RECENT_SECONDS <= clock - logged <= RECENT_SECONDS:
             return None

@@ -51,9 +51,8 @@ def extract(document: Mapping[str, Any]) -> Busy:
     place = one_line(healthz.url or "healthz", 100)
     proof = EvidenceRef("http", document["host"], object=place, text=error)
     clause = f"its own healthz does not answer in time ({error})"
-    cgroups, version = contract.answer(document, Pressure).cgroups, _version(document)
-    number = cgroups.memory if cgroups is not None else None
-    if not version or version == UNIFIED or number is None or number < MANY_CGROUPS:
+    number = _walked(document)
+    if number < MANY_CGROUPS:
         return Busy(clause, ADVICE, (proof,))
     text = f"memory: {number}"
     return Busy(
@@ -64,5 +63,10 @@ def extract(document: Mapping[str, Any]) -> Busy:
     )
 
 
-def _version(document: Mapping[str, Any]) -> str:
-    return contract.answer(document, System).cgroup or ""
+def _walked(document: Mapping[str, Any]) -> int:
+    """Return how many memory cgroups a kubelet walks through, 0 where that is not known."""
+    version = contract.answer(document, System).cgroup
+    cgroups = contract.answer(document, Pressure).cgroups
+    if version in (None, "", UNIFIED) or cgroups is None:
+        return 0
+    return cgroups.memory or 0
