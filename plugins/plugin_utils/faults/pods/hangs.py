@@ -44,6 +44,7 @@ _SERVER = (
     applies="hosts that answer",
     needs=("hangs", "system"),
     tier="deep",
+    sooner=True,
 )
 def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM607: report dead mounts and silent disks, and processes that wait for what is away."""

@@ -106,6 +106,13 @@ def test_processes_that_wait_for_the_kernel_s_shrinkers(world, changes, cgroup, 
         assert (finding.component, finding.severity) == ("shrinkers", "warning")
 
 
+@pytest.mark.parametrize(("mounts", "codes"), [([MOUNT], {"KM607"}), ([], set())])
+def test_a_plain_audit_names_what_made_a_collector_slow(world, mounts, codes):
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": {"mounts": mounts}}
+    result = world.judge(faults=frozenset(("KM607",)), deep=False)
+    assert {finding.code for finding in result.findings} == codes
+
+
 def test_without_an_answer(world):
     del world.documents["w1"]["collectors"]["hangs"]
     assert of_w1(world, "KM607") == ("not judged", [])
