@@ -18,6 +18,8 @@ from .base import (  # noqa: F401 # pylint: disable=unused-import
 )
 
 CORE, DEEP = "core", "deep"
+# What a collector follows that a plain audit runs too where another one is slow or hangs.
+SLOW = "slow"
 ELECTING = ("kube-scheduler", "kube-controller-manager")
 
 
@@ -26,8 +28,8 @@ class Collector:
 
     needs: collectors whose data it uses. components, path: one of these components or this path
     must be here. asks: it has a question() for systemd. follows: a collector whose data start it
-    in a plain audit too, where they report that something is used up (used_up). waits: it waits for
-    a network, so that it gets a process of its own.
+    in a plain audit too, where they report that something is used up (used_up), or SLOW. waits: it
+    waits for a network, so that it gets a process of its own.
     """
 
     __slots__ = (
@@ -151,7 +153,7 @@ COLLECTORS = (
     _node("descriptors", tier=DEEP, timeout=20, follows="limits"),
     _node("pressure", timeout=5, needs=("kubelet",)),
     _node("largest", tier=DEEP, timeout=15, needs=("kubelet", "pressure"), follows="pressure"),
-    _node("hangs", tier=DEEP, timeout=10),
+    _node("hangs", tier=DEEP, timeout=10, follows=SLOW),
     _node("network", timeout=8, needs=("kubelet",)),
     _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
@@ -164,12 +166,14 @@ API_COLLECTORS = tuple(_cluster(name) for name in collector_names.CLUSTER)
 BY_NAME = {collector.name: collector for collector in COLLECTORS}
 
 
-def select(names=None, deep=False):
+def select(names=None, deep=False, is_slow=False):
     """Return the collectors of these names and those that they need, in the registry's order.
 
-    Without names it returns all of the tier.
+    Without names it returns all of the tier. is_slow: whether one of them is slow or hangs.
     """
     selected_names = set(names or _names_of_tier(COLLECTORS, deep))
+    if is_slow and not names:
+        selected_names.update(one.name for one in COLLECTORS if one.follows == SLOW)
     for collector in reversed(COLLECTORS):
         if collector.name in selected_names:
             selected_names.update(collector.needs)

@@ -46,7 +46,8 @@ def work(task, answers, inbox, slots):
     """Do the task, and return when each collector has its record."""
     collectors, processes = task.collectors, task.processes
     if collectors is None:
-        collectors = registry.select(task.params.get("collectors"), task.params.get("deep"))
+        names, deep = task.params.get("collectors"), task.params.get("deep")
+        collectors = registry.select(names, deep, is_slow=task.is_apart)
     if processes is None:
         processes = procfs.of_interest()
     names = {collector.name: collector.reads for collector in collectors}

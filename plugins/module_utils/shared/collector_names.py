@@ -146,7 +146,7 @@ NODE = {
     ),
     "hangs": (
         "processes in state D that do not go on for four seconds, mounts of remote file systems"
-        " that do not answer, and parents of many zombies"
+        " that do not answer, disks that complete no request meanwhile, and parents of many zombies"
     ),
     "network": (
         "name servers that pods inherit, interfaces and routes, what systemd-networkd and"

@@ -121,8 +121,8 @@ class Fault:
         risk: of its repair, 0 (observe) to 4 (possible loss).
         tier: core, or deep if a collector of that tier is needed; upgrade if it is about a later
             release, so that only a run that names its code evaluates it.
-        sooner: a deep fault that a plain audit reports too where a limit is used up; its
-            collectors run then in the same audit (`follows` in the registry of collectors).
+        sooner: a deep fault that a plain audit reports too where a limit is used up or a collector
+            is slow; its collectors run then in the same audit (`follows` in their registry).
         component: what its results concern where the check does not name another one.
         explained_by: the faults that can cause this one; its finding names them (see causes).
         same_node: whether only a finding about the same Node, or about no Node, explains it.

@@ -5,6 +5,7 @@
 
 A process counts that is in state D at each of three looks and was not switched in between. A mount
 is asked in a process of its own, which an alarm ends; it is left behind where the kernel does not.
+A local file system answers while its device is silent, so the counters of devices tell that.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ import os
 import select
 import time
 
-from ...system import files, procfs
+from ...system import block_devices, files, procfs
 
 LOOKS, PAUSE_SECONDS, MOUNT_SECONDS = 3, 2, 4
 MAX_TASKS, MAX_MOUNTS, MAX_PARENTS, MAX_MOUNTINFO, MAX_LINE = 20, 30, 10, 8 * 1024 * 1024, 300
@@ -23,23 +24,30 @@ REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "lustre", "a
 
 
 def collect(context):
-    """Return {tasks, mounts, zombies}.
+    """Return {tasks, mounts, devices, zombies}.
 
     tasks: [{pid, name, wchan, pod_uid}] in state D all the time; mounts: [{point, type, source,
-    answers}] of remote file systems; zombies: [{pid, name, zombies}] of parents with many.
+    answers}] of remote file systems; devices: [{name, mapped, suspended, in_flight, points}] that
+    completed nothing while tasks waited; zombies: [{pid, name, zombies}] of parents with many.
     """
-    context.source = "/proc/*/stat, /proc/self/mountinfo, statvfs"
+    context.source = "/proc/*/stat, /proc/self/mountinfo, statvfs, /sys/block/*/stat"
     first = _states()
     waiting = {pid: _wait(pid) for pid, (state, _parent) in first.items() if state == "D"}
-    asked_mounts = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTINFO) or "")
+    devices = block_devices.states() if waiting else {}
+    mountinfo = files.whole("/proc/self/mountinfo", MAX_MOUNTINFO) or ""
+    asked_mounts = mounts(mountinfo)
     for _look in range(LOOKS - 1):
         if waiting:
             time.sleep(min(PAUSE_SECONDS, context.seconds(PAUSE_SECONDS)))
         waiting = {pid: wait for pid, wait in waiting.items() if wait and _wait(pid) == wait}
     context.truncated = len(waiting) > MAX_TASKS
+    silent = []
+    if waiting:
+        silent = block_devices.silent(devices, block_devices.states(), mountinfo)
     return {
         "tasks": [_task(pid, waiting[pid]) for pid in sorted(waiting)[:MAX_TASKS]],
         "mounts": asked_mounts,
+        "devices": silent,
         "zombies": zombies(first),
     }
 

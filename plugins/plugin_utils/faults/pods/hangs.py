@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...evidence import contract
-from ...evidence.answers.node.hangs import Hangs, RemoteMount, Task
+from ...evidence.answers.node.hangs import Hangs, RemoteMount, SilentDevice, Task
 from ...evidence.answers.node.system import System
 from ...evidence.document import one_line
 from ...models.api_node import and_others
@@ -30,6 +30,11 @@ _REMOTE = re.compile(
 _SHRINKERS = re.compile(r"^_*(?:(?:un)?register_shrinker|prealloc_shrinker|shrink_slab)")
 STARTERS = ("runc", "crun", "containerd-shim", "conmon", "mount", "umount", "systemd", "kubelet")
 MANY = 2  # of them; one may have its turn in a moment
+_SERVER = (
+    "bring the server back, or the program that serves the mount: the processes go on by"
+    " themselves then; where it is gone for good, umount -f, then umount -l of the mount, and a"
+    " reboot for what still waits"
+)
 
 
 @node_check(
@@ -39,29 +44,40 @@ MANY = 2  # of them; one may have its turn in a moment
     applies="hosts that answer",
     needs=("hangs", "system"),
     tier="deep",
+    sooner=True,
 )
 def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM607: report dead mounts, and processes that wait for a server or a frozen file system."""
+    """KM607: report dead mounts and silent disks, and processes that wait for what is away."""
     missing = host.missing("hangs")
     if missing:
         yield unknown(*missing)
         return
     answer = contract.answer(document, Hangs)
     dead = [mount for mount in answer.mounts if mount.answers is False]
+    locked = [task for task in answer.tasks if _is_locked(task)]
     tasks = [task for task in answer.tasks if _REMOTE.match(task.wchan)]
+    if answer.devices:  # then whatever waits may wait for them
+        tasks = [task for task in answer.tasks if task not in locked]
     hits = []
     if dead or tasks:
-        hits.append(_hit(host, dead, tasks))
-    locked = [task for task in answer.tasks if _is_locked(task)]
+        hits.append(_hit(host, dead, answer.devices if tasks else (), tasks))
     if len(locked) >= MANY:
         hits.append(_locked(host, locked, contract.answer(document, System).cgroup or ""))
     yield present(*hits) if hits else CheckResult()
 
 
-def _hit(host: Host, dead: Sequence[RemoteMount], tasks: Sequence[Task]) -> Detection:
+def _hit(
+    host: Host,
+    dead: Sequence[RemoteMount],
+    devices: Sequence[SilentDevice],
+    tasks: Sequence[Task],
+) -> Detection:
     node, parts = host.node or host.host, []
     if dead:
         parts.append(f"does not get an answer from {and_others([_mount(item) for item in dead])}")
+    if devices:
+        named = and_others([_device(item) for item in devices])
+        parts.append(f"waits for disks that complete no request: {named}")
     if tasks:
         names = and_others([f"{one_line(task.name, 64)} (pid {task.pid})" for task in tasks])
         parts.append(f"has processes in state D: {names}")
@@ -78,14 +94,34 @@ def _hit(host: Host, dead: Sequence[RemoteMount], tasks: Sequence[Task]) -> Dete
                 )
                 for item in dead[:SHOWN]
             ),
+            *(_counters(host, item) for item in devices[:SHOWN]),
             *(_proof(host, task) for task in tasks[:SHOWN]),
         ),
-        "bring the server back, or the program that serves the mount: the processes go on by"
-        " themselves then; where it is gone for good, umount -f, then umount -l of the mount, and a"
-        " reboot for what still waits",
+        _remedy(dead, devices),
         host=host.host,
         node=host.node,
     )
+
+
+def _remedy(dead: Sequence[RemoteMount], devices: Sequence[SilentDevice]) -> str:
+    """Return what brings back what does not answer: a suspended disk, a lost one, a server."""
+    suspended = [item for item in devices if item.suspended]
+    lost = [item for item in devices if not item.suspended]
+    parts = []
+    if suspended:
+        names = " ".join(one_line(item.mapped or item.name, 128) for item in suspended)
+        parts.append(
+            "see who suspended the device (dmsetup info; LVM, multipath, or a backup that makes a"
+            f" snapshot and was ended), and dmsetup resume {names} if nothing of it runs any more"
+        )
+    if lost:
+        parts.append(
+            "see the disk and the way to it: journalctl -k, multipath -ll, iscsiadm -m session, and"
+            " the storage of the host of a virtual machine; a reboot for what still waits"
+        )
+    if dead or not devices:
+        parts.append(_SERVER)
+    return "; ".join(parts)
 
 
 def _is_locked(task: Task) -> bool:
@@ -121,6 +157,23 @@ def _mount(item: RemoteMount) -> str:
     return (
         f"{one_line(item.source, 200)} ({one_line(item.type, 40)} at {one_line(item.point, 200)})"
     )
+
+
+def _device(item: SilentDevice) -> str:
+    name = one_line(item.name, 64)
+    if item.mapped:
+        name = f"{one_line(item.mapped, 128)} ({name})"
+    state = ", suspended" if item.suspended else ""
+    at = and_others([one_line(point, 200) for point in item.points])
+    return f"{name}{state}, mounted at {at}" if at else f"{name}{state}"
+
+
+def _counters(host: Host, item: SilentDevice) -> EvidenceRef:
+    path = f"/sys/block/{one_line(item.name, 64)}/stat"
+    text = f"{item.in_flight} requests under way, none completed"
+    if item.suspended:
+        path, text = f"/sys/block/{one_line(item.name, 64)}/dm/suspended", "1"
+    return EvidenceRef("file", host.host, path=path, text=text)
 
 
 def _proof(host: Host, task: Task) -> EvidenceRef:

@@ -8,23 +8,9 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.support import machines
+from tests.lab.support.mapped_disk import DISK, FOLDER, MOVE, NAME, SECTORS
 from tests.lab.support.report import findings
 
-DISK = "/dev/vdb"
-MAPPED = "/dev/mapper/lab"
-FOLDER = "/var/lib/kubelet"
-SECTORS = f"$(blockdev --getsz {DISK})"
-# The folder of the kubelet moves to a file system of its own on a device that can be made to fail.
-MOVE = f"""
-systemctl stop kubelet
-dmsetup create lab --table "0 {SECTORS} linear {DISK} 0"
-mkfs.ext4 -q -E lazy_itable_init=1 {MAPPED}
-mount {MAPPED} /mnt
-cp -ax {FOLDER}/. /mnt/
-umount /mnt
-mount -o errors=remount-ro {MAPPED} {FOLDER}
-systemctl start kubelet
-"""
 # A disk that is gone, and one that can be read still and takes no writes.
 FAILURES = {
     "error": f"0 {SECTORS} error",
@@ -49,8 +35,8 @@ def test_a_file_system_whose_disk_fails_refuses_writes(cluster, play, node, fail
     machines.wait_ready(cluster, node)
     cluster.exec(
         node,
-        "dmsetup suspend --noflush --nolockfs lab && dmsetup load lab --table"
-        f' "{FAILURES[failure]}" && dmsetup resume lab',
+        f"dmsetup suspend --noflush --nolockfs {NAME} && dmsetup load {NAME} --table"
+        f' "{FAILURES[failure]}" && dmsetup resume {NAME}',
     )
     # The kernel of Debian 12 says rw in /proc/mounts then, older ones ro.
     cluster.wait(

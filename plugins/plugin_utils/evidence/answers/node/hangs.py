@@ -29,6 +29,17 @@ class RemoteMount:
 
 
 @dataclass(frozen=True)
+class SilentDevice:
+    """A block device that completed no request while processes waited."""
+
+    name: str = ""
+    mapped: str | None = None  # its name of device-mapper
+    suspended: bool = False
+    in_flight: int = 0
+    points: tuple[str, ...] = ()  # where it is mounted
+
+
+@dataclass(frozen=True)
 class Parent:
     """A process with many children that it does not wait for."""
 
@@ -43,4 +54,5 @@ class Hangs:
 
     tasks: tuple[Task, ...] = ()
     mounts: tuple[RemoteMount, ...] = ()
+    devices: tuple[SilentDevice, ...] = ()
     zombies: tuple[Parent, ...] = ()

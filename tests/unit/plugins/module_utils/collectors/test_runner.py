@@ -417,6 +417,29 @@ def test_what_follows_runs_after_another_process_took_over(monkeypatch):
     assert found["more"]["data"] == 1
 
 
+@pytest.mark.parametrize("names", [None, ["bad", "last"]])
+def test_what_follows_one_that_is_slow_runs_in_a_plain_audit(monkeypatch, names):
+    rows = (
+        FakeCollector("bad", _ends),
+        FakeCollector("last", lambda context: 2),
+        FakeCollector("why", lambda context: 1, tier=registry.DEEP, follows=registry.SLOW),
+        FakeCollector("deep", lambda context: 1, tier=registry.DEEP),
+    )
+    monkeypatch.setattr(registry, "COLLECTORS", rows)
+    found = runner.run({"timeout": 20, "collectors": names}, None, [])
+    assert found["last"]["data"] == 2
+    assert set(found) - {"bad", "last"} == (set() if names else {"why"})
+
+
+def test_what_follows_one_that_is_slow_does_not_run_where_none_is(monkeypatch):
+    rows = (
+        FakeCollector("well", lambda context: 2),
+        FakeCollector("why", lambda context: 1, tier=registry.DEEP, follows=registry.SLOW),
+    )
+    monkeypatch.setattr(registry, "COLLECTORS", rows)
+    assert set(runner.run({"timeout": 20}, None, [])) == {"well"}
+
+
 def test_another_process_has_the_answer_of_systemd_too(systemctl):
     found = run_collectors(
         FakeCollector("bad", _ends),

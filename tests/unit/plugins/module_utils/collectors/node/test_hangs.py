@@ -111,7 +111,19 @@ def test_this_machine_answers(monkeypatch):
     monkeypatch.setattr(hangs, "PAUSE_SECONDS", 0)
     data = hangs.collect(Context({}, {}, {}))
     json.dumps(data)
-    assert set(data) == {"tasks", "mounts", "zombies"}
+    assert set(data) == {"tasks", "mounts", "devices", "zombies"}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_devices_are_compared_only_while_a_process_waits(monkeypatch, waits):
+    silent = [{"name": "vda"}]
+    monkeypatch.setattr(hangs, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(hangs, "_states", lambda: {7: ("D", 1)} if waits else {})
+    monkeypatch.setattr(hangs, "_wait", lambda pid: (1, 2, "folio_wait_bit_common"))
+    monkeypatch.setattr(hangs.block_devices, "states", lambda: {"vda": (False, 1, ("9",))})
+    monkeypatch.setattr(hangs.block_devices, "silent", lambda *looks: silent)
+    data = hangs.collect(Context({}, {}, {}))
+    assert data["devices"] == (silent if waits else [])
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,47 @@ def test_what_hangs(world, data, words):
         assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
 
 
+BUSY = {**TASK, "wchan": "io_schedule"}
+SUSPENDED = {
+    "name": "dm-0",
+    "mapped": "vg-data",
+    "suspended": True,
+    "in_flight": 0,
+    "points": ["/var/lib/kubelet"],
+}
+LOST = {"name": "sdb", "mapped": None, "suspended": False, "in_flight": 3, "points": []}
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "remedy"),
+    [
+        (
+            {"tasks": [BUSY], "devices": [SUSPENDED]},
+            "vg-data (dm-0), suspended, mounted at /var/lib/kubelet and has processes in state D:"
+            " ls (pid 7)",
+            ("dmsetup resume vg-data",),
+        ),
+        ({"tasks": [BUSY], "devices": [LOST]}, "sdb and has processes", ("journalctl -k",)),
+        (
+            {"tasks": [BUSY], "devices": [LOST], "mounts": [MOUNT]},
+            "sdb",
+            ("journalctl -k", "umount"),
+        ),
+        # nothing waits for it: LVM suspends a device for a moment
+        ({"devices": [SUSPENDED]}, "", ()),
+    ],
+)
+def test_disks_that_complete_no_request(world, data, words, remedy):
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": data}
+    verdict, findings = of_w1(world, "KM607")
+    assert verdict == ("present" if words else "clear")
+    for finding in findings:
+        assert words in finding.summary
+        assert [word for word in remedy if word not in finding.remedy] == []
+        assert ("umount" in finding.remedy) == ("umount" in remedy)
+        assert any(one.path.startswith("/sys/block/") for one in finding.evidence if one.path)
+
+
 STARTER = {"pid": 7, "name": "runc:[2:INIT]", "wchan": "register_shrinker_prepared"}
 
 
@@ -63,6 +104,13 @@ def test_processes_that_wait_for_the_kernel_s_shrinkers(world, changes, cgroup, 
         assert words in finding.summary
         assert ("grubby" in finding.remedy) == (cgroup == "v1")
         assert (finding.component, finding.severity) == ("shrinkers", "warning")
+
+
+@pytest.mark.parametrize(("mounts", "codes"), [([MOUNT], {"KM607"}), ([], set())])
+def test_a_plain_audit_names_what_made_a_collector_slow(world, mounts, codes):
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": {"mounts": mounts}}
+    result = world.judge(faults=frozenset(("KM607",)), deep=False)
+    assert {finding.code for finding in result.findings} == codes
 
 
 def test_without_an_answer(world):

@@ -13,13 +13,17 @@ from tests.unit.support import answers
 RAW = {
     "tasks": [{"pid": 7, "name": "ls", "wchan": "rpc_wait_bit_killable", "pod_uid": None}],
     "mounts": [{"point": "/a", "type": "nfs4", "source": "s:/", "answers": False}],
+    "devices": [
+        {"name": "dm-0", "mapped": "a", "suspended": True, "in_flight": 0, "points": ["/a"]}
+    ],
     "zombies": [{"pid": 2, "name": "init", "zombies": 30}],
 }
 
 
-def test_tasks_mounts_and_zombies():
+def test_tasks_mounts_devices_and_zombies():
     answer = answers.typed(hangs.Hangs, RAW)
     assert answer.tasks[0].wchan == "rpc_wait_bit_killable"
+    assert (answer.devices[0].suspended, answer.devices[0].points) == (True, ("/a",))
     assert (answer.mounts[0].answers, answer.zombies[0].zombies) == (False, 30)
 
 
