@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
+from ...module_utils.shared import step_kinds
 from ..models import result as model_result
 from ..planning.plan import Step
 from . import (
@@ -165,6 +166,14 @@ def _plan(page: Page, run: Run) -> None:
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
         page.prose(f"and {phrases.counted(hidden, 'step')} more, all in report.json")
+    if run.undo and _can_be_undone(run):
+        page.line(f"undo: {run.undo}")
+
+
+def _can_be_undone(run: Run) -> bool:
+    """Tell whether this run did a step that the playbook revert takes back."""
+    done = {step["id"] for step in run.steps if step["state"] == step_kinds.DONE}
+    return any(step.id in done and step.remedy in step_kinds.REVERTIBLE for step in run.plan)
 
 
 def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], diffs: bool) -> None:

@@ -31,7 +31,7 @@ ENOUGH = 200  # measured times, before which a few slow ones decide
 MINUTES, LINES, SYNCS = 5, 30, 3
 THROTTLED, STALLED = 0.25, 40.0
 LEADER_CHANGES = 16  # an hour: four in 15 minutes
-_SYNC, _LATE, _SLOW = "slow fdatasync", "heartbeat on time", "took too long"
+_SYNC, _LATE, _SLOW = "slow fdatasync", "failed to send out heartbeat on time", "took too long"
 
 
 @dataclass(frozen=True)

@@ -603,3 +603,19 @@ def test_steps_that_differ_only_in_their_host_are_one_entry_of_the_plan(number, 
     report = " ".join(rendered(run_data=run(plan=steps)).split())
     assert report.count("/etc/sysctl.d/99-zz-kubemend.conf") == 1
     assert entry in report
+
+
+@pytest.mark.parametrize(
+    ("remedy", "state", "undo", "shown"),
+    [
+        ("kernel_setting", "done", "undo it", True),
+        ("kernel_setting", "rolled_back", "undo it", False),
+        ("start_kubelet", "done", "undo it", False),
+        ("kernel_setting", "done", "", False),
+    ],
+)
+def test_a_repair_that_can_be_undone_ends_its_plan_with_the_command(remedy, state, undo, shown):
+    steps = (Step("01-w1", "w1", "KM407", remedy, 1, "/etc/sysctl.d/99-zz-kubemend.conf"),)
+    became = ({"id": "01-w1", "state": state, "reason": ""},)
+    data = run(mode="verify", plan=steps, steps=became, undo=undo)
+    assert ("\nundo: undo it\n" in rendered(run_data=data)) == shown
