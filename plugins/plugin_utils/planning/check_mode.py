@@ -34,7 +34,7 @@ NOT_ASKED = (
     " again before it changes anything there, and may still refuse the step."
 )
 ASKED = (
-    "Check mode asked the {whose} whether something would refuse {it} now, and changed nothing."
+    "Check mode asked the {whose} what would refuse {it} now, and changed nothing."
     " The repair asks again, and is the first to try each write."
 )
 

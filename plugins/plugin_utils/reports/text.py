@@ -281,9 +281,7 @@ def _silent(
     """
     errors = _connection_errors(hosts, entries)
     for (status, reason), names in errors[: text_gaps.ERRORS_SHOWN]:
-        title = phrases.WORDS.get(status, status)
-        if status == "unreachable":
-            title = "did not answer"
+        title = conclusion.NOT_AUDITED.get(status) or phrases.WORDS.get(status, status)
         text = f"{title}: {host_names.join(names)}"
         if reason:
             text += f" ({reason})"

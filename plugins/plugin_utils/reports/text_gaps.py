@@ -27,6 +27,7 @@ def unknown(
     run: Run,
 ) -> None:
     """Write the unknown faults with what is missing: a few by name, many as a number."""
+    verdicts = list(verdicts)
     rows = phrases.unknown_rows(verdicts, hosts)
     codes = sorted({code for item, _missing in rows for code in item.split()})
     if len(codes) <= CODES_SHOWN or run.verbose:
@@ -34,8 +35,10 @@ def unknown(
             titles = _titled(item.split(), run)
             page.prose(f"{titles}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
         return
+    number = sum(item.verdict == "unknown" for item in verdicts)
+    more = MORE if number == len(codes) else f"{number} verdicts; {MORE}"
     page.prose(
-        f"{len(codes)} faults, because evidence is missing ({MORE}):",
+        f"{len(codes)} faults, because evidence is missing ({more}):",
         label="UNKNOWN ",
         kind="unknown",
         indent=0,

@@ -277,6 +277,21 @@ def test_thirty_unknowns_of_one_silent_host_are_one_line():
     assert "KM128" not in report
     assert "did not answer: m2 (timed out)\n" in report
     assert "30 unknown" in report
+    assert "verdicts" not in report
+
+
+def test_where_a_fault_is_unknown_in_several_places_the_verdicts_are_counted_too():
+    lack = (Missing("m2", "instances", "error"),)
+    verdicts = tuple(
+        Verdict(f"KM10{n}", KEY, "unknown", component=component, missing=lack)
+        for n in range(5)
+        for component in ("kube-scheduler", "kube-controller-manager")
+    )
+    hosts = (row("m1"), row("m2", status="error", reason="no sudo"))
+    report = " ".join(rendered(hosts=hosts, verdicts=verdicts).split())
+    assert "UNKNOWN 5 faults, because evidence is missing (10 verdicts; " in report
+    assert "10 unknown" in report
+    assert "gave no evidence: m2 (no sudo)" in report
 
 
 def test_unknown_names_hosts_and_collectors():
