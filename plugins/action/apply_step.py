@@ -236,7 +236,7 @@ def begun(step: Step, seconds: int) -> str:
         )
     else:
         action, effect = (
-            "does the step and waits until it is verified",
+            "does and verifies this step",
             f"{step.host} continues by itself, and the next run finishes or undoes the step",
         )
     return document.one_line(

@@ -269,8 +269,8 @@ def cure(problem: Problem) -> str:
     else:
         by_hand = ""
     return (
-        f"write {problem.name} = {problem.wanted} to a file of sysctl.d that is read after all"
-        f" others: the plan writes it to {SYSCTL_FILE}, and sets it in the running kernel{by_hand}"
+        f"write {problem.name} = {problem.wanted} where no other file overrides it: the plan does,"
+        f" in {SYSCTL_FILE}, and sets it in the running kernel{by_hand}"
     )
 
 

@@ -42,6 +42,8 @@ Row = TypeVar(
     model_result.Coverage,
 )
 NO_ANSWER = "KM901"
+ASKS_ABOUT_CAUSES = ("observe", "plan")
+NO_CAUSE = "none of them is proven; the playbook audit checks all faults"
 STEPS_SHOWN = 60  # entries of the plan
 WIDTH = 79  # what Ansible prints where it sees no terminal
 CHANGES = {"new": "critical", "worse": "critical", "gone": "good", "unchanged": ""}
@@ -227,6 +229,12 @@ def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> t
     return text, STATE_KINDS.get(state, "warning"), step.note or ""
 
 
+def _no_cause(page: Page, run: Run, rows: Iterable[tuple[str, str, str]]) -> None:
+    """Write where to go on if a run that only looks proved no cause of its symptom."""
+    if run.mode in ASKS_ABOUT_CAUSES and all(verdict != "present" for verdict, *_rest in rows):
+        page.prose(NO_CAUSE, indent=2)
+
+
 def _cluster(
     page: Page,
     result: model_result.Result,
@@ -242,8 +250,10 @@ def _cluster(
     causes: Collection[str] = ()
     if run.symptom:
         causes = run.symptom.causes
-        rows = phrases.cause_rows(causes, verdicts, not_judged, phrases.waived_codes(findings))
+        waived = phrases.waived_codes(findings)
+        rows = list(phrases.cause_rows(causes, verdicts, not_judged, waived))
         text_causes.write(page, run, run.symptom, rows)
+        _no_cause(page, run, rows)
         page.gap()
     other_verdicts = [item for item in verdicts if item.code not in causes]
     text_gaps.unknown(page, other_verdicts, hosts, run)

@@ -634,3 +634,23 @@ def test_a_repair_that_can_be_undone_ends_its_plan_with_the_command(remedy, stat
     became = ({"id": "01-w1", "state": state, "reason": ""},)
     data = run(mode="verify", plan=steps, steps=became, undo=undo)
     assert ("\nundo: undo it\n" in rendered(run_data=data)) == shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "shown"),
+    [
+        ("observe", "clear", True),
+        ("plan", "unknown", True),
+        ("observe", "present", False),
+        ("verify", "clear", False),
+        ("replay", "clear", False),
+    ],
+)
+def test_where_no_cause_of_a_symptom_is_proven_the_audit_of_all_faults_is_named(
+    mode, verdict, shown
+):
+    symptom = Symptom("api_down", "The API does not answer", ("KM101",))
+    data = run(mode=mode, symptom=symptom)
+    report = rendered(run_data=data, verdicts=(Verdict("KM101", KEY, verdict),))
+    assert ("the playbook audit checks all faults\n" in report) == shown
+    assert "the playbook audit" not in rendered(run_data=run(mode=mode))
