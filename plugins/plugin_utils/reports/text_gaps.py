@@ -35,10 +35,8 @@ def unknown(
             titles = _titled(item.split(), run)
             page.prose(f"{titles}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
         return
-    number = sum(item.verdict == "unknown" for item in verdicts)
-    more = MORE if number == len(codes) else f"{number} verdicts; {MORE}"
     page.prose(
-        f"{len(codes)} faults, because evidence is missing ({more}):",
+        f"{len(codes)} faults, because evidence is missing ({_more(verdicts, len(codes))}):",
         label="UNKNOWN ",
         kind="unknown",
         indent=0,
@@ -49,6 +47,14 @@ def unknown(
     rest = sum(len(item.split()) for item, _missing in rows[ERRORS_SHOWN:])
     if rest:
         page.prose(f"{phrases.counted(rest, 'fault')}: for other reasons", indent=2)
+
+
+def _more(verdicts: Iterable[model_result.Verdict], faults: int) -> str:
+    """Return where every fault is named, and how many verdicts a count of the run has of them."""
+    number = sum(item.verdict == "unknown" for item in verdicts)
+    if number == faults:
+        return MORE
+    return f"{number} verdicts; {MORE}"
 
 
 def not_judged(page: Page, items: Iterable[model_result.NotJudged], run: Run) -> None:
