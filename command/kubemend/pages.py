@@ -33,6 +33,10 @@ def explain(code: str | None) -> str:
 
 
 def _nearest(code: str, codes: Iterable[str]) -> str:
+    """Return the end of a sentence that helps on: the codes that begin so, or the nearest one."""
+    begins = code.upper()
+    if len(begins) > len("KM") and any(other.startswith(begins) for other in codes):
+        return f"kubemend faults '{begins}*' lists those that begin with it"
     near = nearest(code, codes)
     if not near.startswith("the nearest"):
         return "kubemend faults lists them"

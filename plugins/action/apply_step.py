@@ -230,21 +230,18 @@ def begun(step: Step, seconds: int) -> str:
         action, effect = (
             f"drains {step.node}",
             (
-                f"{step.host} goes on with it, and {step.node} may stay cordoned until the next"
-                " run, which goes on from there or lets it take pods again"
+                f"{step.host} continues with it, and {step.node} may stay cordoned until the next"
+                " run, which continues from there or uncordons it"
             ),
         )
     else:
         action, effect = (
-            "waits for its proof",
-            (
-                f"{step.host} goes on by itself, and the next run finds out what became of the step"
-                " and finishes or undoes it"
-            ),
+            "does and verifies this step",
+            f"{step.host} continues by itself, and the next run finishes or undoes the step",
         )
     return document.one_line(
-        f"kubemend: {step.id}: {step.host} {action}, at most {seconds} s. Interrupted (Ctrl-C),"
-        f" {effect}.",
+        f"kubemend: {step.id}: {step.host} {action}, at most {seconds} s. If you interrupt it"
+        f" (Ctrl-C), {effect}.",
         600,
     )
 

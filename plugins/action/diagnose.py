@@ -350,6 +350,7 @@ def _run(
         compared=_compared(earlier, judged),
         pages=_pages(),
         explain=command_line.explain(),
+        undo=command_line.revert(args["run_id"]),
         faults=_codes(args),
         outside=tuple((name, str(row["reason"])) for name, row in args["outside"].items()),
         cluster_names=cluster_names.names(clusters, args["cluster_names"]),

@@ -45,7 +45,8 @@ COMMANDS = ("Check by hand", "Fix by hand")
 COMMAND = re.compile(r"^ *```\w*\n.*?^ *```|`[a-z$][^`\n]* [^`\n]*`", re.DOTALL | re.MULTILINE)
 PLACES = (
     "The commands below have the places of kubeadm; [other installers](../installers.md"
-    "#where-things-are) have others."
+    "#where-things-are) have others. `kubectl` needs the rights of an administrator: on a control"
+    " plane node, `export KUBECONFIG=/etc/kubernetes/admin.conf`."
 )
 # The heading that each generated block is below; the first one begins the page.
 BLOCKS = {

@@ -110,6 +110,24 @@ CLEAN_UP, PROBE = "clean_up", "probe"
 ETCD_SNAPSHOT, ETCD_COMPACT = "etcd_snapshot", "etcd_compact"
 ETCD_DEFRAGMENT, ETCD_ALARM = "etcd_defragment", "etcd_alarm"
 ETCD_KINDS = (ETCD_SNAPSHOT, ETCD_COMPACT, ETCD_DEFRAGMENT, ETCD_ALARM)
+# What the playbook revert takes back.
+REVERTIBLE = (
+    EDIT_MANIFEST,
+    EDIT_CONFIG,
+    MOVE_OUT,
+    ENABLE_KUBELET,
+    ENABLE_RUNTIME,
+    UNMASK_KUBELET,
+    KERNEL_SETTING,
+    KERNEL_MODULE,
+    FILE_LIMIT,
+    UNIT_LIMIT,
+    SWAP_PERSISTENCE,
+    HOLD_PACKAGES,
+    NETWORKD_ROUTES,
+    KUBEADM_CONFIG,
+    PATCH_WORKLOAD,
+)
 REVERT = "revert"  # What records of a revert say in place of a kind.
 
 _SERVICE_START = "steps.handlers.service_start:StartService"

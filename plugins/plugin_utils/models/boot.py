@@ -269,8 +269,8 @@ def cure(problem: Problem) -> str:
     else:
         by_hand = ""
     return (
-        f"write {problem.name} = {problem.wanted} where nothing overrides it: the plan does, in"
-        f" {SYSCTL_FILE}, and tells the kernel{by_hand}"
+        f"write {problem.name} = {problem.wanted} where no other file overrides it: the plan does,"
+        f" in {SYSCTL_FILE}, and sets it in the running kernel{by_hand}"
     )
 
 

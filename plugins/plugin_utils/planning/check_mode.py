@@ -30,13 +30,12 @@ UNREAD = (step_kinds.NEXT_BOOT, step_kinds.PREDICTED_UNREAD)
 NODES = "nodes"
 NAMED = 10
 NOT_ASKED = (
-    "Check mode predicts {which} from the evidence. What each step looks at last on its own host,"
-    " in the moment before it changes anything there, only the repair asks, and may still refuse"
-    " the step."
+    "Check mode predicts {which} from the evidence. The repair asks the host of each step"
+    " again before it changes anything there, and may still refuse the step."
 )
 ASKED = (
-    "Check mode asked the {whose} what would refuse {it} now, and changed nothing; the repair asks"
-    " again, and is the first to try each write."
+    "Check mode asked the {whose} what would refuse {it} now, and changed nothing."
+    " The repair asks again, and is the first to try each write."
 )
 
 

@@ -72,6 +72,7 @@ class Step:
     nodes: other Nodes that it helps, because they share its node's kernel.
     needs: faults of its host, or of its cluster where it only writes to the API, that must be
     repaired before it, each by an allowed step.
+    also: other faults of the same place that asked for this very step.
     """
 
     id: str
@@ -93,6 +94,12 @@ class Step:
     limit: int = WAIT_SECONDS
     nodes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Return the faults that it repairs."""
+        return (self.code, *self.also)
 
     def shown(self) -> dict[str, Any]:
         """Return the step as report.json and the journal show it."""
@@ -361,19 +368,31 @@ def _loaded_last(rows: Sequence[tuple[Step, str | None]]) -> list[tuple[Step, st
 def _distinct(groups: Iterable[Sequence[Step]]) -> list[Sequence[Step]]:
     """Return the groups without those that have a step of an earlier one.
 
-    Such a group is that one again, which another fault of the same place asked for.
+    Such a group is that one again, which another fault of the same place asked for. The steps that
+    stay name that fault too.
     """
     distinct: list[Sequence[Step]] = []
-    seen_changes: set[tuple[str, str, str]] = set()
+    codes_by_change: dict[tuple[str, str, str], list[str]] = {}
     for group in groups:
-        changes = {
-            (step.host, step.target, json.dumps(step.change, sort_keys=True, default=str))
-            for step in group
-        }
-        if not changes & seen_changes:
-            seen_changes |= changes
+        changes = {_change_key(step): step.code for step in group}
+        is_new = codes_by_change.keys().isdisjoint(changes)
+        if is_new:
             distinct.append(group)
-    return distinct
+        for key, code in changes.items():
+            if is_new or key in codes_by_change:
+                codes_by_change.setdefault(key, []).append(code)
+    return [
+        [replace(step, also=_others(step, codes_by_change[_change_key(step)])) for step in group]
+        for group in distinct
+    ]
+
+
+def _change_key(step: Step) -> tuple[str, str, str]:
+    return step.host, step.target, json.dumps(step.change, sort_keys=True, default=str)
+
+
+def _others(step: Step, codes: Iterable[str]) -> tuple[str, ...]:
+    return tuple(code for code in dict.fromkeys(codes) if code != step.code)
 
 
 BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri-dockerd"))

@@ -263,8 +263,9 @@ def fix_labels(steps: Iterable[Step]) -> Callable[[model_result.Finding], str]:
     """Return fix_label for many findings of one plan."""
     by_place: dict[tuple[str, str | None], list[Step]] = {}
     for step in steps:
-        by_place.setdefault((step.code, step.host), []).append(step)
-        by_place.setdefault((step.code, None), []).append(step)
+        for code in step.codes:
+            by_place.setdefault((code, step.host), []).append(step)
+            by_place.setdefault((code, None), []).append(step)
 
     def label(finding: model_result.Finding) -> str:
         hosts: Sequence[str | None] = (None,)
@@ -278,7 +279,7 @@ def fix_labels(steps: Iterable[Step]) -> Callable[[model_result.Finding], str]:
 
 def remedy_risk(finding: model_result.Finding, steps: Sequence[Step]) -> str:
     """Return the risk of the plan's step for a finding, or that its remedy is manual."""
-    steps = [step for step in steps if step.code == finding.code]
+    steps = [step for step in steps if finding.code in step.codes]
     if finding.host is not None:
         steps = [step for step in steps if step.host in finding.everywhere]
     able = [step for step in steps if not _is_only_a_refusal(step)]

@@ -19,7 +19,7 @@ WOULD = {
     "restore": "can be restored",
     "already": "is as it was before",
     "conflict": "cannot be restored",
-    "kept": "is never put back",
+    "kept": "is not restored",
     "interrupted": "cannot be restored yet",
     "undone": "was put back",
 }
@@ -212,9 +212,9 @@ def _names_digests(file: File) -> bool:
 def _reverted(report: Report) -> list[str]:
     """Return the results of the selected run, past or predicted."""
     run_id = report.choice.run_id
-    lines = [f"Taking back run {run_id}:"]
+    lines = [f"Undoing run {run_id}:"]
     if report.check:
-        lines = [f"Check mode, nothing is changed. Taking back run {run_id} would find:"]
+        lines = [f"Check mode, nothing is changed. Undoing run {run_id} would come to this:"]
     done = {item.host: item for item in report.done}
     for listing in report.listings:
         run = listing.find_run(run_id or "")

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
+from ...module_utils.shared import step_kinds
 from ..models import result as model_result
 from ..planning.plan import Step
 from . import (
@@ -41,6 +42,8 @@ Row = TypeVar(
     model_result.Coverage,
 )
 NO_ANSWER = "KM901"
+ASKS_ABOUT_CAUSES = ("observe", "plan")
+NO_CAUSE = "none of them is proven; the playbook audit checks all faults"
 STEPS_SHOWN = 60  # entries of the plan
 WIDTH = 79  # what Ansible prints where it sees no terminal
 CHANGES = {"new": "critical", "worse": "critical", "gone": "good", "unchanged": ""}
@@ -165,6 +168,14 @@ def _plan(page: Page, run: Run) -> None:
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
         page.prose(f"and {phrases.counted(hidden, 'step')} more, all in report.json")
+    if run.undo and _can_be_undone(run):
+        page.line(f"undo: {run.undo}")
+
+
+def _can_be_undone(run: Run) -> bool:
+    """Tell whether this run did a step that the playbook revert takes back."""
+    done = {step["id"] for step in run.steps if step["state"] == step_kinds.DONE}
+    return any(step.id in done and step.remedy in step_kinds.REVERTIBLE for step in run.plan)
 
 
 def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], diffs: bool) -> None:
@@ -218,6 +229,12 @@ def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> t
     return text, STATE_KINDS.get(state, "warning"), step.note or ""
 
 
+def _no_cause(page: Page, run: Run, rows: Iterable[tuple[str, str, str]]) -> None:
+    """Write where to go on if a run that only looks proved no cause of its symptom."""
+    if run.mode in ASKS_ABOUT_CAUSES and all(verdict != "present" for verdict, *_rest in rows):
+        page.prose(NO_CAUSE, indent=2)
+
+
 def _cluster(
     page: Page,
     result: model_result.Result,
@@ -233,8 +250,10 @@ def _cluster(
     causes: Collection[str] = ()
     if run.symptom:
         causes = run.symptom.causes
-        rows = phrases.cause_rows(causes, verdicts, not_judged, phrases.waived_codes(findings))
+        waived = phrases.waived_codes(findings)
+        rows = list(phrases.cause_rows(causes, verdicts, not_judged, waived))
         text_causes.write(page, run, run.symptom, rows)
+        _no_cause(page, run, rows)
         page.gap()
     other_verdicts = [item for item in verdicts if item.code not in causes]
     text_gaps.unknown(page, other_verdicts, hosts, run)
@@ -272,9 +291,7 @@ def _silent(
     """
     errors = _connection_errors(hosts, entries)
     for (status, reason), names in errors[: text_gaps.ERRORS_SHOWN]:
-        title = phrases.WORDS.get(status, status)
-        if status == "unreachable":
-            title = "did not answer"
+        title = conclusion.NOT_AUDITED.get(status) or phrases.WORDS.get(status, status)
         text = f"{title}: {host_names.join(names)}"
         if reason:
             text += f" ({reason})"

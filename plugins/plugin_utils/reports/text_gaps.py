@@ -27,6 +27,7 @@ def unknown(
     run: Run,
 ) -> None:
     """Write the unknown faults with what is missing: a few by name, many as a number."""
+    verdicts = list(verdicts)
     rows = phrases.unknown_rows(verdicts, hosts)
     codes = sorted({code for item, _missing in rows for code in item.split()})
     if len(codes) <= CODES_SHOWN or run.verbose:
@@ -35,7 +36,7 @@ def unknown(
             page.prose(f"{titles}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
         return
     page.prose(
-        f"{len(codes)} faults, because evidence is missing ({MORE}):",
+        f"{len(codes)} faults, because evidence is missing ({_more(verdicts, len(codes))}):",
         label="UNKNOWN ",
         kind="unknown",
         indent=0,
@@ -46,6 +47,14 @@ def unknown(
     rest = sum(len(item.split()) for item, _missing in rows[ERRORS_SHOWN:])
     if rest:
         page.prose(f"{phrases.counted(rest, 'fault')}: for other reasons", indent=2)
+
+
+def _more(verdicts: Iterable[model_result.Verdict], faults: int) -> str:
+    """Return where every fault is named, and how many verdicts a count of the run has of them."""
+    number = sum(item.verdict == "unknown" for item in verdicts)
+    if number == faults:
+        return MORE
+    return f"{number} verdicts; {MORE}"
 
 
 def not_judged(page: Page, items: Iterable[model_result.NotJudged], run: Run) -> None:

@@ -149,7 +149,7 @@ def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:
     """Tell whether a step is one that repairs this finding, which no waiver accepts as it is."""
     if finding.waived is not None or step.remedy in (step_kinds.PROBE, plan.CLEAN_UP):
         return False
-    if (step.code, step.cluster) != (finding.code, finding.cluster):
+    if finding.code not in step.codes or step.cluster != finding.cluster:
         return False
     if step.component not in (None, finding.component, "kubelet"):
         return False

@@ -39,7 +39,12 @@ def test_prose_is_wrapped_and_code_is_not(monkeypatch):
 
 @pytest.mark.parametrize(
     ("code", "sentence"),
-    [("KM1001", "the nearest one is KM1"), ("hello", "kubemend faults lists them")],
+    [
+        ("KM1001", "the nearest one is KM1"),
+        ("KM52", r"kubemend faults 'KM52\*' lists"),
+        ("", "kubemend faults lists them"),
+        ("hello", "kubemend faults lists them"),
+    ],
 )
 def test_an_unknown_code_has_the_nearest_one(code, sentence):
     for show in (pages.explain, lambda code: pages.faults([code])):

@@ -9,6 +9,7 @@ log are those of the last ten minutes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ ENOUGH = 200  # measured times, before which a few slow ones decide
 MINUTES, LINES, SYNCS = 5, 30, 3
 THROTTLED, STALLED = 0.25, 40.0
 LEADER_CHANGES = 16  # an hour: four in 15 minutes
-_SYNC, _LATE, _SLOW = "slow fdatasync", "heartbeat on time", "took too long"
+_SYNC, _LATE, _SLOW = "slow fdatasync", "failed to send out heartbeat on time", "took too long"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _evidence(metrics: Metrics, entries: Sequence[RepeatedError]) -> _Slow:
         if peer.round_trip is not None and _is_over(peer.round_trip, PEER_SECONDS)
     ]
     lines = [entry for entry in entries if _says_slow(entry)]
-    return _Slow(tuple(disk), tuple(network[:3]), tuple(lines[:3]))
+    return _Slow(tuple(disk), tuple(network[:3]), tuple(lines))
 
 
 def _is_over(times: Times, limit: float) -> bool:
@@ -124,9 +125,10 @@ def _hit(
     host: Host, document: Mapping[str, Any], local: LocalMember | None, evidence: _Slow
 ) -> Detection:
     local = local or LocalMember()
-    repeats = [
-        f"{entry.count} times within ten minutes: {_text(entry)}" for entry in evidence.lines
-    ]
+    counts: Counter[str] = Counter()
+    for entry in evidence.lines:
+        counts[_text(entry)] += entry.count
+    repeats = [f"{count} times within ten minutes: {text}" for text, count in counts.items()]
     facts = (*evidence.disk, *evidence.network, *repeats)
     cause, remedy = _cause(document, local, evidence)
     return Detection(
@@ -247,5 +249,5 @@ def _measured(host: Host, local: LocalMember, evidence: _Slow) -> tuple[Evidence
 def _said(host: Host, evidence: _Slow) -> tuple[EvidenceRef, ...]:
     return tuple(
         EvidenceRef("log", host.host, object=ETCD, text=ends(entry.line, 300))
-        for entry in evidence.lines
+        for entry in evidence.lines[:3]
     )

@@ -39,8 +39,8 @@ SAYS = {
     WATCHES: errno_message.WATCHES,
 }
 RAISE = (
-    "raise it: the plan writes {0}={1}, or what -e {2}=NUMBER asks for, where it outlives a reboot,"
-    " and tells the kernel (nothing restarts)"
+    "raise it: the plan writes {0}={1}, or what -e {2}=NUMBER asks for, to a file that counts after"
+    " a reboot too, and sets it in the running kernel (nothing restarts)"
 )
 WHO = (
     'for p in /proc/[0-9]*; do echo "$(ls $p/fd | wc -l) $(cat $p/comm) ${p#/proc/}"; done | sort'
@@ -467,7 +467,7 @@ def _lasts(limits: model_limits.Limits, setting: persistent_sysctl.Lasting) -> s
     key, target = setting.key, setting.wanted
     later = persistent_sysctl.later(limits, key, target)
     advice = later.why or (
-        f"write {key} = {target} where nothing overrides it: the plan does, in"
+        f"write {key} = {target} where no other file overrides it: the plan does, in"
         f" {persistent_sysctl.FILE}"
     )
     if later.edit:
@@ -475,5 +475,5 @@ def _lasts(limits: model_limits.Limits, setting: persistent_sysctl.Lasting) -> s
     if target <= setting.running:
         return advice
     if not later.blocked:
-        advice += ", and tells the kernel"
+        advice += ", and sets it in the running kernel"
     return f"{advice} (by hand, until the next boot: sysctl -w {key}={target})"

@@ -187,7 +187,7 @@ def has_defect(cluster: Cluster) -> Iterator[CheckResult]:
     elif len(zones) < 2:
         note = ""
         if schedulers.may_lose:
-            note = "nodes of one zone: no scheduler loses any of them"
+            note = "all nodes are in one zone, so that the scheduler cannot lose any of them"
         yield CheckResult(component=SCHEDULER, note=note)
     elif schedulers.faulty:
         yield CheckResult((_risk(cluster, schedulers, zones),), component=SCHEDULER)

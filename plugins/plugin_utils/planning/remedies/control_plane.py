@@ -70,7 +70,7 @@ def new_step(
     gone = membership.lost(scene.cluster)
     if gone:
         notes.append(
-            f"the control plane has lost redundancy already: {', '.join(gone)}; this step stakes no"
+            f"the control plane has lost redundancy already: {', '.join(gone)}; this step risks no"
             " quorum"
         )
     host_name = finding.host or scene.cluster.api_host or ""

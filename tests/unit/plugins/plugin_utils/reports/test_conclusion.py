@@ -281,7 +281,11 @@ def test_advice_carries_a_risk_only_where_a_step_does_it():
 def test_labels_of_a_plan_are_those_of_each_finding():
     one = Finding("KM502", "critical", KEY, "w1", None, "s", hosts=("w1", "w2"))
     step = Step("1", "w2", "KM502", "start", 2, "kubelet", cluster=KEY)
-    for steps in ((), (step,), (replace(step, host="w3"),), (replace(step, code="KM501"),)):
+    other = replace(step, code="KM501")
+    shared = replace(other, also=("KM502",))
+    assert conclusion.fix_label(one, (shared,)) == "fix (automatic, risk 2)"
+    assert conclusion.fix_label(one, (other,)) == "fix (manual)"
+    for steps in ((), (step,), (replace(step, host="w3"),), (other,), (shared,)):
         for finding in (one, replace(one, host=None, hosts=()), replace(one, cluster="other")):
             label = conclusion.fix_labels(steps)(finding)
             assert label == conclusion.fix_label(finding, steps)

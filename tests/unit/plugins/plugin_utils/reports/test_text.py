@@ -277,6 +277,21 @@ def test_thirty_unknowns_of_one_silent_host_are_one_line():
     assert "KM128" not in report
     assert "did not answer: m2 (timed out)\n" in report
     assert "30 unknown" in report
+    assert "verdicts" not in report
+
+
+def test_where_a_fault_is_unknown_in_several_places_the_verdicts_are_counted_too():
+    lack = (Missing("m2", "instances", "error"),)
+    verdicts = tuple(
+        Verdict(f"KM10{n}", KEY, "unknown", component=component, missing=lack)
+        for n in range(5)
+        for component in ("kube-scheduler", "kube-controller-manager")
+    )
+    hosts = (row("m1"), row("m2", status="error", reason="no sudo"))
+    report = " ".join(rendered(hosts=hosts, verdicts=verdicts).split())
+    assert "UNKNOWN 5 faults, because evidence is missing (10 verdicts; " in report
+    assert "10 unknown" in report
+    assert "gave no evidence: m2 (no sudo)" in report
 
 
 def test_unknown_names_hosts_and_collectors():
@@ -603,3 +618,39 @@ def test_steps_that_differ_only_in_their_host_are_one_entry_of_the_plan(number, 
     report = " ".join(rendered(run_data=run(plan=steps)).split())
     assert report.count("/etc/sysctl.d/99-zz-kubemend.conf") == 1
     assert entry in report
+
+
+@pytest.mark.parametrize(
+    ("remedy", "state", "undo", "shown"),
+    [
+        ("kernel_setting", "done", "undo it", True),
+        ("kernel_setting", "rolled_back", "undo it", False),
+        ("start_kubelet", "done", "undo it", False),
+        ("kernel_setting", "done", "", False),
+    ],
+)
+def test_a_repair_that_can_be_undone_ends_its_plan_with_the_command(remedy, state, undo, shown):
+    steps = (Step("01-w1", "w1", "KM407", remedy, 1, "/etc/sysctl.d/99-zz-kubemend.conf"),)
+    became = ({"id": "01-w1", "state": state, "reason": ""},)
+    data = run(mode="verify", plan=steps, steps=became, undo=undo)
+    assert ("\nundo: undo it\n" in rendered(run_data=data)) == shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "verdict", "shown"),
+    [
+        ("observe", "clear", True),
+        ("plan", "unknown", True),
+        ("observe", "present", False),
+        ("verify", "clear", False),
+        ("replay", "clear", False),
+    ],
+)
+def test_where_no_cause_of_a_symptom_is_proven_the_audit_of_all_faults_is_named(
+    mode, verdict, shown
+):
+    symptom = Symptom("api_down", "The API does not answer", ("KM101",))
+    data = run(mode=mode, symptom=symptom)
+    report = rendered(run_data=data, verdicts=(Verdict("KM101", KEY, verdict),))
+    assert ("the playbook audit checks all faults\n" in report) == shown
+    assert "the playbook audit" not in rendered(run_data=run(mode=mode))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
@@ -40,6 +42,9 @@ def test_the_command_that_repairs_asks_for_what_its_fault_needs(code, more):
         " kubemend_max_risk=1"
     )
     assert run_plan.with_command(found, (step,)).command == said.format(code, more)
+    shared = replace(step, code="KM501", also=(code,))
+    assert run_plan.with_command(found, (shared,)).command == said.format(code, more)
+    assert not run_plan.with_command(found, (replace(step, code="KM501"),)).command
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,19 @@ def test_lines_of_the_log_count_where_they_are_said_again_and_again(
     assert bool(found(world, "KM144")) is is_slow
 
 
+def test_lines_of_one_text_are_counted_together(world):
+    settle(world)
+    line = '{"level":"warn","msg":"apply request took too long","request":"key:%s"}'
+    said(world, "m1", LATE, 40, 6)
+    data = world.data("m1", "repeated_errors")
+    (row,) = data["components"][0]["entries"]
+    data["components"][0]["entries"] += [{**row, "line": line % key} for key in "abcd"]
+    finding = only(world)
+    assert finding.summary.count("took too long") == 1
+    assert "160 times within ten minutes: took too long" in finding.summary
+    assert len(finding.evidence) <= 3
+
+
 @pytest.mark.parametrize(
     ("more", "word"),
     [

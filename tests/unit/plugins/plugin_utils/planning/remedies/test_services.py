@@ -125,6 +125,9 @@ def test_one_that_is_down_is_started_too(node):
 def test_two_findings_of_one_kubelet_are_one_start(node):
     node.set(**DOWN)
     assert node.told(stopped=["w1"]) == [(ENABLE, "KM501", True), (START, "KM501", True)]
+    enable, start = node.steps(stopped=["w1"])
+    assert (enable.codes, start.codes) == (("KM501",), ("KM501", "KM502"))
+    assert [step.codes for step in node.steps()] == [("KM501",), ("KM501",)]
 
 
 def test_one_that_is_enabled_and_down_is_started(node):
