@@ -153,7 +153,7 @@ COLLECTORS = (
     _node("descriptors", tier=DEEP, timeout=20, follows="limits"),
     _node("pressure", timeout=5, needs=("kubelet",)),
     _node("largest", tier=DEEP, timeout=15, needs=("kubelet", "pressure"), follows="pressure"),
-    _node("hangs", tier=DEEP, timeout=10, follows=SLOW),
+    _node("hangs", tier=DEEP, timeout=20, follows=SLOW),
     _node("network", timeout=8, needs=("kubelet",)),
     _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),

@@ -31,14 +31,15 @@ def collect(context):
     completed nothing while tasks waited; zombies: [{pid, name, zombies}] of parents with many.
     """
     context.source = "/proc/*/stat, /proc/self/mountinfo, statvfs, /sys/block/*/stat"
-    first = _states()
+    first, begin = _states(), time.monotonic()
     waiting = {pid: _wait(pid) for pid, (state, _parent) in first.items() if state == "D"}
     devices = block_devices.states() if waiting else {}
     mountinfo = files.whole("/proc/self/mountinfo", MAX_MOUNTINFO) or ""
     asked_mounts = mounts(mountinfo)
-    for _look in range(LOOKS - 1):
-        if waiting:
-            time.sleep(min(PAUSE_SECONDS, context.seconds(PAUSE_SECONDS)))
+    for look in range(1, LOOKS):
+        if waiting:  # a mount that does not answer took the time of the pauses already
+            pause = begin + look * PAUSE_SECONDS - time.monotonic()
+            time.sleep(max(0.0, min(pause, context.seconds(PAUSE_SECONDS))))
         waiting = {pid: wait for pid, wait in waiting.items() if wait and _wait(pid) == wait}
     context.truncated = len(waiting) > MAX_TASKS
     silent = []

@@ -114,6 +114,29 @@ def test_this_machine_answers(monkeypatch):
     assert set(data) == {"tasks", "mounts", "devices", "zombies"}
 
 
+@pytest.mark.parametrize("spent", [0.0, 0.4, 9.0])
+def test_a_silent_mount_takes_the_time_of_the_pauses(monkeypatch, spent):
+    clock, slept = [100.0], []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        clock[0] += seconds
+
+    def asked(_mountinfo):
+        clock[0] += spent
+        return []
+
+    monkeypatch.setattr(hangs.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(hangs.time, "sleep", sleep)
+    monkeypatch.setattr(hangs, "mounts", asked)
+    monkeypatch.setattr(hangs, "_states", lambda: {7: ("D", 1)})
+    monkeypatch.setattr(hangs, "_wait", lambda pid: (1, 2, "folio_wait_bit_common"))
+    hangs.collect(Context({}, {}, {}, 200.0))
+    pauses = hangs.PAUSE_SECONDS * (hangs.LOOKS - 1)
+    assert sum(slept) == pytest.approx(max(0.0, pauses - spent))
+    assert clock[0] - 100.0 == pytest.approx(max(spent, pauses))
+
+
 @pytest.mark.parametrize("waits", [True, False])
 def test_devices_are_compared_only_while_a_process_waits(monkeypatch, waits):
     silent = [{"name": "vda"}]
