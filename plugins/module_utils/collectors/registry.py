@@ -173,7 +173,7 @@ def select(names=None, deep=False, is_slow=False):
     """
     selected_names = set(names or _names_of_tier(COLLECTORS, deep))
     if is_slow and not names:
-        selected_names.update(one.name for one in COLLECTORS if one.follows == SLOW)
+        selected_names.update(item.name for item in COLLECTORS if item.follows == SLOW)
     for collector in reversed(COLLECTORS):
         if collector.name in selected_names:
             selected_names.update(collector.needs)

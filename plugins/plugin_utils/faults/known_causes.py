@@ -69,12 +69,12 @@ def with_cause(hit: Detection, row: Known | None) -> Detection:
 
 
 def with_rule(hit: Detection, texts: Sequence[str], source: Source = UNKNOWN) -> Detection:
-    """Return a hit with what the last words of a program mean by rules of any program.
+    """Return a hit with what the last line of a program means by rules of any program.
 
     texts: what the hit quotes, what tells most first, of which only that one counts
     source: where the program has its settings
     """
     if not texts or TOLD in hit.summary or hit.severity == "info":
         return hit
-    settings = program_settings.of(source.name or "")
+    settings = program_settings.place(source.name or "")
     return with_cause(hit, plain_error.of_program(texts[0], settings, source.argv))

@@ -25,7 +25,7 @@ SETTINGS = {
 }
 
 
-def of(name: str) -> str:
+def place(name: str) -> str:
     """Return where the program of a unit or container has its settings, "" where not known."""
     snap = _SNAP.fullmatch(name)
     if snap is None:

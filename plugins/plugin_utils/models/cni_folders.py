@@ -56,10 +56,10 @@ class CniFolders:
         match = _OF_PLUGIN.search(text)
         if match is None or self.folder in ("", USUAL_FOLDER):
             return None
-        wanted = match.group("path") or f"its own file below {USUAL_FOLDER}"
+        place = match.group("path") or f"its own file below {USUAL_FOLDER}"
         return (
             f"the runtime of that node has its CNI configuration in {self.folder}, and this plugin"
-            f" looks for {wanted}",
+            f" looks for {place}",
             f"give the plugin the folder {self.folder}: in its DaemonSet the hostPath of its"
             " volume cni and the path of its kubeconfig (of Multus --multus-kubeconfig-file-host,"
             " of the chart hostCNINetDir), in each network configuration of Whereabouts"

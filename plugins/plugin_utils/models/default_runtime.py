@@ -23,9 +23,9 @@ def extract(document: Mapping[str, Any]) -> str:
     return one_line(config.default_runtime, 80)
 
 
-def clause(runtime: str, known: Known | None) -> str:
+def clause(runtime: str, row: Known | None) -> str:
     """Return that the default runtime gives a plugin no driver, as a clause, or ""."""
-    if not runtime or known is None or known.id not in WITHOUT_DRIVER:
+    if not runtime or row is None or row.id not in WITHOUT_DRIVER:
         return ""
     if "nvidia" in runtime.lower():
         return ""

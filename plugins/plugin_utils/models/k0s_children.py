@@ -67,12 +67,12 @@ def find(row: ComponentUnit, clock: float | None) -> list[Child]:
     if row.component != PROGRAM or clock is None:
         return []
     settled = row.started_at is None or clock - row.started_at > SETTLE_SECONDS
-    found = []
+    children = []
     for child in _children(row.lines, clock - LOOP_SECONDS):
         is_late = child.times and clock - max(child.times) < LATE_SECONDS
         if is_late and (settled or len(child.times) >= ENDS or _is_lasting(child.telling)):
-            found.append(child)
-    return found
+            children.append(child)
+    return children
 
 
 def _is_lasting(telling: Telling) -> bool:
@@ -98,10 +98,10 @@ def _children(lines: Iterable[str], since: float) -> list[Child]:
 
 def _add(child: Child, message: str, time: float) -> None:
     """Add what k0s logs of a component."""
-    told = next((kind for kind, words in _ENDED.items() if words.match(message)), "")
-    if told == "failed" or (not told and not _OWN.match(message)):
+    source = next((kind for kind, words in _ENDED.items() if words.match(message)), "")
+    if source == "failed" or (not source and not _OWN.match(message)):
         child.lines.append(message)
-    if not told and component_log.says_exit(message):
-        told = "own"
-    if told:
-        child.ends.setdefault(told, []).append(time)
+    if not source and component_log.says_exit(message):
+        source = "own"
+    if source:
+        child.ends.setdefault(source, []).append(time)

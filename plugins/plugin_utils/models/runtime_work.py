@@ -71,11 +71,9 @@ class RuntimeWork:
 def extract(document: Mapping[str, Any]) -> RuntimeWork:
     """Return what one node's evidence shows of its runtime."""
     answer = contract.optional_answer(document, Runtime)
-    found = [*_tasks(document), *_stores(document), *_memory(document), *_kernel(document)]
-    signs, proofs = (
-        tuple(clause for clause, _proof in found),
-        tuple(proof for _dummy, proof in found),
-    )
+    rows = [*_tasks(document), *_stores(document), *_memory(document), *_kernel(document)]
+    signs = tuple(clause for clause, _proof in rows)
+    proofs = tuple(proof for _clause, proof in rows)
     if answer is None or answer.kind == EMBEDDED:
         return RuntimeWork(signs=signs, proofs=proofs)
     units = [systemd_unit.unit(record) for record in answer.units if not record.absent]
@@ -130,8 +128,8 @@ def _state(answer: Runtime, unit: Unit) -> str:
 def _tasks(document: Mapping[str, Any]) -> Iterator[tuple[str, EvidenceRef]]:
     """Yield processes of the runtime that cannot go on."""
     tasks = contract.answer(document, Hangs).tasks
-    own = [task for task in tasks if task.name.startswith(_PROGRAMS)]
-    for task in own[:SHOWN]:
+    of_runtime = [task for task in tasks if task.name.startswith(_PROGRAMS)]
+    for task in of_runtime[:SHOWN]:
         yield (
             f"{_named(task)} is in state D",
             EvidenceRef(

@@ -78,23 +78,23 @@ def find(text: str) -> DecodeError | None:
     text = text[:LONGEST]
     mismatch = _MISMATCH.search(text)
     if mismatch is not None:
-        given = _GIVEN[mismatch.group("given").partition(" ")[0]]
-        wanted = next((name for form, name in _TYPES if form.match(mismatch.group("wanted"))), _MAP)
-        return _of_type(_name(mismatch.group("field") or ""), given, wanted)
+        value = _GIVEN[mismatch.group("given").partition(" ")[0]]
+        kind = next((name for form, name in _TYPES if form.match(mismatch.group("wanted"))), _MAP)
+        return _of_type(_name(mismatch.group("field") or ""), value, kind)
     iterator = list(_ITERATOR.finditer(text))
     if iterator:
         reader = iterator[-1].group("reader")
-        wanted = next((name for word, name in _READERS if reader.startswith(word)), _MAP)
-        return _of_type(iterator[-1].group("field"), _by_sign(iterator[-1].group("given")), wanted)
+        kind = next((name for word, name in _READERS if reader.startswith(word)), _MAP)
+        return _of_type(iterator[-1].group("field"), _by_sign(iterator[-1].group("given")), kind)
     return _of_yaml(_YAML.search(text))
 
 
-def _of_type(field: str, given: str, wanted: str) -> DecodeError | None:
-    if given == wanted:
+def _of_type(field: str, value: str, kind: str) -> DecodeError | None:
+    if value == kind:
         return None
     subject = f"the field {field}" if field else "a field"
-    clause = f"{subject} of the file has {given} where {wanted} has to be"
-    return DecodeError(clause, f"in the file that the line names: {_CURES[wanted]}")
+    clause = f"{subject} of the file has {value} where {kind} has to be"
+    return DecodeError(clause, f"in the file that the line names: {_CURES[kind]}")
 
 
 def _name(field: str) -> str:

@@ -125,10 +125,10 @@ def naming(argv: Sequence[str], value: str) -> str:
         split = _split(item)
         if split is None:
             continue
-        given = split[1]
-        if given is None:
-            given = next(iter(argv[index + 1 : index + 2]), "")
-        if value in re.split(r"[,=]", given):
+        text = split[1]
+        if text is None:
+            text = next(iter(argv[index + 1 : index + 2]), "")
+        if value in re.split(r"[,=]", text):
             return split[0]
     return ""
 

@@ -165,7 +165,7 @@ _DIAL = re.compile(
 _DIALLED = {
     "no such file or directory": "is not there, so that {owner} does not run, or has its socket"
     " elsewhere",
-    "connection refused": "is left, and nobody serves it: {owner} ended",
+    "connection refused": "is left, and no process serves it: {owner} ended",
     "permission denied": "of {owner} may not be used by the user of this program, or a security"
     " policy denies it",
 }
@@ -181,28 +181,23 @@ def find(text: str, settings: str = "") -> Known | None:
 
 
 def of_program(text: str, settings: str = "", argv: Sequence[str] = ()) -> Known | None:
-    """Return what the last words of a program mean by general rules, or None.
+    """Return what the last line of a program means by general rules, or None.
 
     Files and types of values count too, which in other messages may be those of a workload.
 
     settings: where it has its settings; argv: its command line, which may name the file
     """
     text = plain(text)
-    return (
-        _of_rule(text, settings)
-        or _of_path(text, argv)
-        or _of_type(text, settings)
-        or _of_parser(text, settings)
-        or _of_socket(text)
-    )
+    row = _of_rule(text, settings) or _of_path(text, argv) or _of_type(text, settings)
+    return row or _of_parser(text, settings) or _of_socket(text)
 
 
 def _of_rule(text: str, settings: str) -> Known | None:
     for rule in _RULES:
         match = rule.pattern.search(text)
         if match is not None:
-            known = _known(rule.clause, rule.advice, match.groupdict())
-            return _with_place(known, settings if rule.is_of_settings else "")
+            row = _known(rule.clause, rule.advice, match.groupdict())
+            return _with_place(row, settings if rule.is_of_settings else "")
     return None
 
 
@@ -233,10 +228,10 @@ def _known(clause: str, advice: str, values: Mapping[str, str | None]) -> Known:
     return Known(ID, clause.format_map(shown), advice.format_map(shown))
 
 
-def _with_place(known: Known, settings: str) -> Known:
+def _with_place(row: Known, settings: str) -> Known:
     if not settings:
-        return known
-    return replace(known, cause=f"{known.cause}. Its settings: {settings}")
+        return row
+    return replace(row, cause=f"{row.cause}. Its settings: {settings}")
 
 
 def _of_parser(text: str, settings: str) -> Known | None:
@@ -249,7 +244,7 @@ def _of_parser(text: str, settings: str) -> Known | None:
     place = f" in line {next(filter(None, line.groups()))}" if line is not None else ""
     subject = path or "A file of the program's configuration"
     look = f" (sed -n l {path})" if path else ""
-    known = Known(
+    row = Known(
         ID,
         f"{subject} is no valid {name}{place}, or has a value of another kind there than the"
         " program takes",
@@ -257,7 +252,7 @@ def _of_parser(text: str, settings: str) -> Known | None:
         " closed, an indentation, a name that is there twice, an empty file; correct it at its"
         " source (a template, a ConfigMap), or the next start writes it again",
     )
-    return _with_place(known, "" if path else settings)
+    return _with_place(row, "" if path else settings)
 
 
 def _of_socket(text: str) -> Known | None:

@@ -167,8 +167,8 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     if not _is_stopped(service):
         flags = etcd_client.lacking(service.row.component, service.row.argv, lines)
     cause += etcd_client.clause(flags)
-    given = () if _is_stopped(service) else service.row.argv
-    cause += quoted_flags.clause(given)
+    argv = () if _is_stopped(service) else service.row.argv
+    cause += quoted_flags.clause(argv)
     remedy = _remedy(service, telling, bool(_slow_line(lines)), owner)
     hit = Detection(
         one_line(f"{name} {effect}: {service.why}{_history(service)}{cause}{_slow(lines)}", 900),
@@ -189,7 +189,7 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
             source=Source(service.row.argv, service.row.name),
         )
     # What a value with quotes brings about may have a known cause of its own.
-    return replace(hit, remedy=f"{quoted_flags.advice(given)}{hit.remedy}")
+    return replace(hit, remedy=f"{quoted_flags.advice(argv)}{hit.remedy}")
 
 
 def _severity(service: Service) -> str | None:

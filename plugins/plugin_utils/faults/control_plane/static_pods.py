@@ -381,6 +381,13 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     )
     if end is not None:
         return hit
+    return _explained(hit, subject, telling, last)
+
+
+def _explained(hit: Detection, subject: _Component, telling: Telling, last: str) -> Detection:
+    """Return a hit with the known cause of what a component or its kubelet logs."""
+    host, use, lines = subject.host, subject.use, _lines(subject.exits)
+    kubelet = ends(subject.exits.kubelet or "", 600)
     release = host.releases.version(use.component)
     row = known_message.first((use.component,), (telling.line, last), release)
     if row is None:

@@ -394,12 +394,12 @@ def configuration(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResu
     if not outcome.applies:
         yield outcome
         return
-    told = kubelet_configuration.with_values(host, document, outcome)
+    outcome = kubelet_configuration.with_values(host, document, outcome)
     status = kubelet_status.read(document)
     if outcome.hits and status is not None:
-        hits = tuple(_explained(host, document, status, hit) for hit in told.hits)
-        told = told._replace(hits=hits)
-    yield told
+        hits = tuple(_explained(host, document, status, hit) for hit in outcome.hits)
+        outcome = outcome._replace(hits=hits)
+    yield outcome
 
 
 def _explained(

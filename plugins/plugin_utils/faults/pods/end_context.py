@@ -34,12 +34,12 @@ def failed_probe(cluster: Cluster, pod: EndedPod) -> str:
     return "" if newest is None else ends(one_line(newest.message, 2000), QUOTED)
 
 
-def without_proxy(known: Known | None, proxies: Collection[EndedPod]) -> str:
+def without_proxy(row: Known | None, proxies: Collection[EndedPod]) -> str:
     """Return that kube-proxy of the node ends, for a pod that needs the address of a Service.
 
     proxies: those of the node that end again and again
     """
-    if known is None or known.id not in SERVICE_ADDRESSES or not proxies:
+    if row is None or row.id not in SERVICE_ADDRESSES or not proxies:
         return ""
     return (
         "; kube-proxy of that node, which makes this address work, ends again and again itself:"

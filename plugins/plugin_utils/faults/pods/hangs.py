@@ -55,9 +55,7 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     answer = contract.answer(document, Hangs)
     dead = [mount for mount in answer.mounts if mount.answers is False]
     locked = [task for task in answer.tasks if _is_locked(task)]
-    tasks = [task for task in answer.tasks if _REMOTE.match(task.wchan)]
-    if answer.devices:  # then whatever waits may wait for them
-        tasks = [task for task in answer.tasks if task not in locked]
+    tasks = _waiting(answer, locked)
     hits = []
     if dead or tasks:
         hits.append(_hit(host, dead, answer.devices if tasks else (), tasks))
@@ -66,13 +64,39 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     yield present(*hits) if hits else CheckResult()
 
 
+def _waiting(answer: Hangs, locked: Sequence[Task]) -> list[Task]:
+    """Return the processes that wait for a server, or that may wait for a silent disk."""
+    if answer.devices:
+        return [task for task in answer.tasks if task not in locked]
+    return [task for task in answer.tasks if _REMOTE.match(task.wchan)]
+
+
 def _hit(
     host: Host,
     dead: Sequence[RemoteMount],
     devices: Sequence[SilentDevice],
     tasks: Sequence[Task],
 ) -> Detection:
-    node, parts = host.node or host.host, []
+    node, clauses = host.node or host.host, _clauses(dead, devices, tasks)
+    return Detection(
+        f"{node} {' and '.join(clauses)}; pods that use them do not start or end, and a kubelet or"
+        " runtime that touches them hangs",
+        (
+            *(_answer(host, item) for item in dead[:SHOWN]),
+            *(_counters(host, item) for item in devices[:SHOWN]),
+            *(_proof(host, task) for task in tasks[:SHOWN]),
+        ),
+        _remedy(dead, devices),
+        host=host.host,
+        node=host.node,
+    )
+
+
+def _clauses(
+    dead: Sequence[RemoteMount], devices: Sequence[SilentDevice], tasks: Sequence[Task]
+) -> list[str]:
+    """Return what does not answer and what waits, for a summary."""
+    parts = []
     if dead:
         parts.append(f"does not get an answer from {and_others([_mount(item) for item in dead])}")
     if devices:
@@ -81,26 +105,12 @@ def _hit(
     if tasks:
         names = and_others([f"{one_line(task.name, 64)} (pid {task.pid})" for task in tasks])
         parts.append(f"has processes in state D: {names}")
-    return Detection(
-        f"{node} {' and '.join(parts)}; pods that use them do not start or end, and a kubelet or"
-        " runtime that touches them hangs",
-        (
-            *(
-                EvidenceRef(
-                    "file",
-                    host.host,
-                    path=one_line(item.point, 300),
-                    text=f"no answer: {_mount(item)}",
-                )
-                for item in dead[:SHOWN]
-            ),
-            *(_counters(host, item) for item in devices[:SHOWN]),
-            *(_proof(host, task) for task in tasks[:SHOWN]),
-        ),
-        _remedy(dead, devices),
-        host=host.host,
-        node=host.node,
-    )
+    return parts
+
+
+def _answer(host: Host, mount: RemoteMount) -> EvidenceRef:
+    text = f"no answer: {_mount(mount)}"
+    return EvidenceRef("file", host.host, path=one_line(mount.point, 300), text=text)
 
 
 def _remedy(dead: Sequence[RemoteMount], devices: Sequence[SilentDevice]) -> str:

@@ -265,10 +265,7 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
     missing, hits = _unseen_missing(cluster), []
     running = [item for _host, item in _schedulers(cluster)]
     served = frozenset().union(*map(leader_election.scheduler_names, running))
-    explained = set(served)
-    # where the locks were asked for too
-    if any(outcome.hits for outcome in nobody_leads(cluster)):
-        explained.add(USUAL)
+    explained = served | _without_leader(cluster)
     for entry in cluster.typed(Pending).unseen or ():
         stalled = _stalled(cluster, entry)
         hits += stalled
@@ -279,6 +276,13 @@ def unserved(cluster: Cluster) -> Iterator[CheckResult]:
             hits.append(_unserved(cluster, entry, sorted(served)))
         missing += lacks or []
     yield CheckResult(tuple(hits), tuple(missing))
+
+
+def _without_leader(cluster: Cluster) -> frozenset[str]:
+    """Return the usual scheduler where none leads, as its locks tell."""
+    if any(outcome.hits for outcome in nobody_leads(cluster)):
+        return frozenset((USUAL,))
+    return frozenset()
 
 
 def _stalled(cluster: Cluster, entry: UnseenPods) -> list[Detection]:

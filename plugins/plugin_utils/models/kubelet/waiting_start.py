@@ -133,14 +133,18 @@ def find(lines: Sequence[str]) -> Wait | None:
         if _WENT_ON.match(logged.group(1)):
             return None
         if _ASKED.search(logged.group(1)):
-            text = re.sub(r"\\(.)", r"\1", logged.group(1))
-            refused = _REFUSES.search(text)
-            if refused is None:
-                return _wait(line, text) or _own(line, text) or _silent(starts[-1], line, text)
-            if _times(starts[-1], refused.group(1)) < OFTEN:
-                return None  # one that is starting itself may refuse before it knows anyone
-            return _answered(line, text, refused.group(1))
+            return _wait_for_server(starts[-1], line, re.sub(r"\\(.)", r"\1", logged.group(1)))
     return None
+
+
+def _wait_for_server(start: Start, line: Said, text: str) -> Wait | None:
+    """Return what a line about a question to a server tells, None where it may pass."""
+    refused = _REFUSES.search(text)
+    if refused is None:
+        return _wait(line, text) or _own(line, text) or _silent(start, line, text)
+    if _times(start, refused.group(1)) < OFTEN:
+        return None  # one that is starting itself may refuse before it knows anyone
+    return _answered(line, text, refused.group(1))
 
 
 def _of_another_cluster(line: Said) -> Wait:

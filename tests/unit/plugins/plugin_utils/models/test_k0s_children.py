@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.component_units import (  # noqa: E501
-    ComponentUnit,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    component_units,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import k0s_children
 
@@ -27,8 +27,12 @@ def line(age: float, message: str, component: str = "kube-apiserver", level: str
     )
 
 
-def unit(*lines: str, started: float = 90000, component: str = "k0s") -> ComponentUnit:
-    return ComponentUnit(component=component, started_at=CLOCK - started, lines=lines)
+def unit(
+    *lines: str, started: float = 90000, component: str = "k0s"
+) -> component_units.ComponentUnit:
+    return component_units.ComponentUnit(
+        component=component, started_at=CLOCK - started, lines=lines
+    )
 
 
 def ends(*ages: float, message: str = DENIED) -> list[str]:
