@@ -34,7 +34,7 @@ def explained(
     release: str | None = None,
     *,
     is_of_program: bool = False,
-    source: Source = UNKNOWN,
+    source: Source | None = UNKNOWN,
 ) -> Detection:
     """Return a hit with the known cause of what it quotes, and what to do about that.
 
@@ -44,12 +44,14 @@ def explained(
     texts: what it quotes, what tells most first
     release: that of the program that says it, None where it is not known
     is_of_program: whether the hit is about that program, which no workload keeps from its work
-    source: where that program has its settings
+    source: where that program has its settings, None where no rule of its last line counts
     """
     texts = [text for text in texts if text]
     row = known_message.first(places, texts, release, is_of_program=is_of_program)
-    if row is None and is_of_program:
-        return with_rule(hit, texts, source)
+    if row is None and is_of_program and source is not None:
+        # a message with a cause of a workload tells nothing of the program's own files
+        is_of_workload = known_message.first(places, texts[:1], release) is not None
+        return hit if is_of_workload else with_rule(hit, texts, source)
     return with_cause(hit, row)
 
 

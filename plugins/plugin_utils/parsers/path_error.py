@@ -22,6 +22,8 @@ _ERROR = re.compile(
 )
 # Made by the kernel, or by another program when that starts.
 _NOT_OF_A_DISK = ("/proc/", "/sys/", "/dev/", "/run/", "/var/run/")
+# Asked for only where another credential is missing or expired.
+_BOOTSTRAP = re.compile(r"bootstrap[\w-]{0,20}\.(?:conf|kubeconfig)$|/bootstrap-kubeconfig$")
 _EXECUTES = frozenset(("fork/exec", "exec:"))
 _CHANGES = frozenset(
     (
@@ -97,7 +99,8 @@ def find(text: str) -> PathError | None:
     operation, path, errno = (matches[-1].group(name) for name in ("operation", "path", "errno"))
     operation, errno = operation.lower(), errno.lower()
     is_absent = errno == "no such file or directory"
-    if is_absent and (operation in _CHANGES or path.startswith(_NOT_OF_A_DISK)):
+    is_made = path.startswith(_NOT_OF_A_DISK) or _BOOTSTRAP.search(path) is not None
+    if is_absent and (operation in _CHANGES or is_made):
         return None
     clause, advice = (part.format(path=path, verb=_verb(operation)) for part in _TOLD[errno])
     return PathError(operation, path, errno, clause, advice)

@@ -98,6 +98,14 @@ EMPTY = "it is empty"  # files.EMPTY of the collector
 CGROUPS = "/sys/fs/cgroup/"
 # systemd starts it no more by itself.
 ENDED_FOR_GOOD = (systemd_unit.FAILED, systemd_unit.GAVE_UP)
+# Causes that a rule about the last line makes more exact; the others name what is wrong, and a file
+# of their line may be a consequence: the bootstrap kubeconfig, where a certificate expired.
+_BY_RULE = frozenset(
+    (
+        *(exit_cause.UNKNOWN, exit_cause.BAD_CONFIGURATION, exit_cause.SUPERVISOR),
+        *(exit_cause.CREDENTIAL, exit_cause.DISK, exit_cause.STATE),
+    )
+)
 # Programs of several components, by what the names of their units contain.
 _WHOLE = ("kubelite", "k0s")
 DATABASE = "k8s-dqlite"  # of MicroK8s, in kubelite itself up to 1.22
@@ -207,7 +215,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         _texts(status, document),
         host.machine.version,
         is_of_program=True,
-        source=Source(contract.answer(document, Kubelet).argv),
+        source=_source(document, status.death),
     )
 
 
@@ -242,6 +250,13 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
     if owner is not None:
         return (KUBELET, "k3s", "rke2")
     return (KUBELET, *(program for program in _WHOLE if program in unit))
+
+
+def _source(document: Mapping[str, Any], death: Death | None) -> Source | None:
+    """Return the kubelet's command line, None where its cause tells more than a rule."""
+    if death is None or death.cause not in _BY_RULE:
+        return None
+    return Source(contract.answer(document, Kubelet).argv)
 
 
 def _of_component(death: Death | None) -> tuple[str, ...]:
@@ -410,8 +425,7 @@ def _explained(
         return hit
     places = _programs(supervisor.read(document), shell_name(status.unit.name, "UNIT"))
     version = host.machine.version
-    source = Source(contract.answer(document, Kubelet).argv)
-    line = status.death.line
+    source, line = _source(document, status.death), status.death.line
     return explained(hit, places, (line,), version, is_of_program=True, source=source)
 
 

@@ -152,13 +152,8 @@ _TEXTS = tuple(
         (BAD_CONFIGURATION, r'invalid argument "(?P<q1>\d+)" for "(?P<q2>\d+)" flag', "{q2}={q1}"),
         (
             BAD_CONFIGURATION,
-            r"(?:flag needs an argument|bad flag syntax):? (?P<w>\S+)",
-            "{w}",
-        ),
-        # a lone word among the flags: a value behind a blank, or a quote that was closed too early
-        (
-            BAD_CONFIGURATION,
-            r'unknown command:? (?:"(?P<q1>\d+)"|(?P<w>\S+))',
+            r'(?:flag needs an argument|bad flag syntax|unknown command):? (?:"(?P<q1>\d+)"'
+            r"|(?P<w>\S+))",
             "{q1}{w}",
         ),
         (BAD_CONFIGURATION, r"Unknown command", ""),

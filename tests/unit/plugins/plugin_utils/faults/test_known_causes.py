@@ -69,7 +69,7 @@ def test_an_error_about_a_file_is_told_with_the_flag_that_names_it() -> None:
     )
     assert "/etc/kubernetes/x.conf is not there (--kubeconfig names it)" in found.summary
     assert found.remedy.endswith("; look at x")
-    # of a workload, and of another line than the last words
+    # of a workload, and of another line than the last line
     assert known_causes.explained(HIT, ("kube-scheduler",), [MISSING]) is HIT
     other = known_causes.explained(HIT, ("kube-scheduler",), ["x", MISSING], is_of_program=True)
     assert other is HIT

@@ -63,6 +63,8 @@ def test_what_it_means(text, operation, path, errno, word):
         "dial unix /run/containerd/containerd.sock: connect: no such file or directory",
         "open /run/flannel/subnet.env: no such file or directory",
         "open /proc/sys/net/x: no such file or directory",
+        # where a certificate expired
+        "stat /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory",
         "remove /etc/x: no such file or directory",
         "open /var/lib/x: no space left on device",
     ],

@@ -493,7 +493,7 @@ def test_quotes_that_are_a_part_of_a_value(world):
     give(world, looping(argv=argv))
     (finding,) = found(world)
     assert argv[1] in finding.summary
-    assert finding.remedy.startswith("take the quotes out")
+    assert "take the quotes out of these values" in finding.remedy
     # of a unit that was stopped in order it is no reason
     give(world, row(state=STOPPED, ended_at=CLOCK - 4000, argv=argv))
     assert not any(argv[1] in item.summary for item in found(world))
