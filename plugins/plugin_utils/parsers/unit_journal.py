@@ -105,12 +105,14 @@ class Start:
     """Start of the unit's process: its lines, and its end as systemd saw it.
 
     exit is (exited, killed or dumped; status).
+    at_exit: how many lines it had then; a line that journald reads later follows
     """
 
     lines: list[Said] = field(default_factory=list)
     pids: set[int | None] = field(default_factory=set)
     exit: tuple[str, int] | None = None
     exit_line: str = ""
+    at_exit: int = 0
     result: str = ""
 
 
@@ -155,12 +157,27 @@ def _told(history: list[Start], fresh: bool, raw: str, text: str) -> bool:
     ended, result = _EXIT.fullmatch(text), _RESULT.fullmatch(text)
     if ended:
         if history[-1].exit is not None:
-            history.append(Start())
-        history[-1].exit, history[-1].exit_line = (ended.group(1), int(ended.group(2))), raw
+            history.append(_next(history[-1]))
+        start = history[-1]
+        start.exit, start.exit_line = (ended.group(1), int(ended.group(2))), raw
+        start.at_exit = len(start.lines)
         return False
     if result:
         history[-1].result = result.group(1)
     return fresh or bool(_AGAIN.match(text))
+
+
+def _next(start: Start) -> Start:
+    """Return the start that ended without systemd's line about its begin, with its lines.
+
+    They are those of new processes behind the end of the start before.
+    """
+    former = {line.pid for line in start.lines[: start.at_exit]}
+    lines = [line for line in start.lines[start.at_exit :] if line.pid not in former]
+    pids = {line.pid for line in lines}
+    start.lines = [line for line in start.lines if line not in lines]
+    start.pids -= pids
+    return Start(lines, pids)
 
 
 def _take(history: list[Start], fresh: bool, entry: re.Match[str]) -> bool:

@@ -65,6 +65,14 @@ def test_generations_of_systemd(end):
     ]
 
 
+def test_an_end_without_a_line_about_the_next_start():
+    ended = systemd("kubelet.service: main process exited, code=exited, status=255/n/a")
+    lines = [line("a"), line("b"), ended, line("late"), line("c", pid=11), ended]
+    failed = ("exited", 255)
+    assert shape(lines) == [(["a", "b", "late"], failed), (["c"], failed)]
+    assert shape([line("a"), ended, ended]) == [(["a"], failed), ([], failed)]
+
+
 def test_late_words_go_where_their_pid_is():
     end = ENDS[3]
     assert shape([line("a"), *end, line("late"), line("b", pid=11), line("later")]) == [

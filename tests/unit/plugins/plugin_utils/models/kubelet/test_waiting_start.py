@@ -221,6 +221,10 @@ def test_an_agent_that_cannot_work_with_its_configuration():
         r" \"/var/lib/rancher/k3s/agent/containerd\": failed to mount overlay: invalid argument"
     )
     found = waiting_start.find([STARTING, logged(text, "error")])
+    assert "overlayfs" in found.clause
+    assert found.is_whole  # a known message tells the cause
+    text = r"Failed to retrieve agent config: stat /opt/none: no such file or directory"
+    found = waiting_start.find([STARTING, logged(text, "error")])
     assert "on this machine" in found.clause
     assert not found.is_whole
     refused = "Failed to retrieve agent config: dial tcp 192.0.2.1:6443: connection refused"
