@@ -50,7 +50,7 @@ def read_plan(folder: str) -> tuple[Step, ...]:
 
 def _step(record: dict[str, Any]) -> Step:
     """Return a step; JSON has its tuples as lists."""
-    tuples = {name: tuple(record.get(name) or ()) for name in ("nodes", "needs")}
+    tuples = {name: tuple(record.get(name) or ()) for name in ("nodes", "needs", "also")}
     return Step(**{**record, **tuples})
 
 

@@ -28,11 +28,18 @@ KEYS = {
 
 
 def manifest_text(component: str, *arguments: str, version: str = "v1.30.1") -> str:
-    lines = "".join(f"    - {argument}\n" for argument in arguments)
+    words = (*arguments, *KEYS.get(component, ()))
+    volumes = ""
+    if component in KEYS:
+        volumes = (
+            "    volumeMounts:\n    - {mountPath: /etc/kubernetes/pki, name: pki}\n"
+            "  volumes:\n  - {hostPath: {path: /etc/kubernetes/pki}, name: pki}\n"
+        )
+    lines = "".join(f"    - {argument}\n" for argument in words)
     return (
         f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {component}\n  namespace:"
         f" kube-system\nspec:\n  containers:\n  - command:\n    - {component}\n{lines}    image:"
-        f" registry/{component}:{version}\n    name: {component}\n"
+        f" registry/{component}:{version}\n    name: {component}\n{volumes}"
     )
 
 

@@ -190,7 +190,7 @@ def test_what_is_none_stays(text):
     [
         ("curl -u admin:hunter2 https://x", "curl -u admin:******* https://x"),
         ("curl --user admin:hunter2", "curl --user admin:*******"),
-        ("mysql://u:pa/ss@h", "mysql://*******@h"),
+        ("mysql://u:pa/ss@h", "mysql://u:*****@h"),
         ("https://user:8080x@h", "https://user:*****@h"),
         ("https://user:80/x@h", "https://*********@h"),
         ('passphrase "two words here"', 'passphrase "**************"'),

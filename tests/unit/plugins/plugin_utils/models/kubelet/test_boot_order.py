@@ -108,4 +108,6 @@ def test_a_file_that_selinux_denies_to_the_kubelet(world, enforce):
     broken(world, line=line)
     world.data("w1", "boot").update(selinux={"enforce": enforce, "config": "enforcing"})
     told_at = [hit for hit in world.judge().findings if "/etc/k.yaml" in hit.summary]
-    assert [hit.code for hit in told_at if "SELinux enforces" in hit.summary] == ["KM502"] * int(enforce)
+    assert [hit.code for hit in told_at if "SELinux enforces" in hit.summary] == ["KM502"] * int(
+        enforce
+    )
