@@ -33,6 +33,7 @@ class StepKind:
     starts_kubelet: a kubelet that was down may run after the step.
     local_up_to: the risk up to which the step changes nothing but its host and ends nothing.
     in_plan: whether a plan has such steps; otherwise another entry point runs them.
+    revertible: whether the playbook revert takes back what the step wrote.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class StepKind:
         "local_up_to",
         "name",
         "order",
+        "revertible",
         "seconds",
         "settles_at_once",
         "starts_kubelet",
@@ -62,6 +64,7 @@ class StepKind:
         starts_kubelet=False,
         local_up_to=None,
         in_plan=True,
+        revertible=False,
     ):
         self.name = name
         self.order = order
@@ -74,6 +77,7 @@ class StepKind:
         self.starts_kubelet = starts_kubelet
         self.local_up_to = local_up_to
         self.in_plan = in_plan
+        self.revertible = revertible
 
     def is_local(self, risk):
         """Return whether a step of this kind and risk changes nothing but its own host."""
@@ -110,24 +114,6 @@ CLEAN_UP, PROBE = "clean_up", "probe"
 ETCD_SNAPSHOT, ETCD_COMPACT = "etcd_snapshot", "etcd_compact"
 ETCD_DEFRAGMENT, ETCD_ALARM = "etcd_defragment", "etcd_alarm"
 ETCD_KINDS = (ETCD_SNAPSHOT, ETCD_COMPACT, ETCD_DEFRAGMENT, ETCD_ALARM)
-# What the playbook revert takes back.
-REVERTIBLE = (
-    EDIT_MANIFEST,
-    EDIT_CONFIG,
-    MOVE_OUT,
-    ENABLE_KUBELET,
-    ENABLE_RUNTIME,
-    UNMASK_KUBELET,
-    KERNEL_SETTING,
-    KERNEL_MODULE,
-    FILE_LIMIT,
-    UNIT_LIMIT,
-    SWAP_PERSISTENCE,
-    HOLD_PACKAGES,
-    NETWORKD_ROUTES,
-    KUBEADM_CONFIG,
-    PATCH_WORKLOAD,
-)
 REVERT = "revert"  # What records of a revert say in place of a kind.
 
 _SERVICE_START = "steps.handlers.service_start:StartService"
@@ -164,9 +150,9 @@ _ROWS = (
         520,
         local_up_to=LAST_RISK,
     ),
-    StepKind(MOVE_OUT, 1, check_mode=COMPONENT),
-    StepKind(EDIT_MANIFEST, 2, check_mode=COMPONENT),
-    StepKind(EDIT_CONFIG, 2, check_mode=COMPONENT),
+    StepKind(MOVE_OUT, 1, check_mode=COMPONENT, revertible=True),
+    StepKind(EDIT_MANIFEST, 2, check_mode=COMPONENT, revertible=True),
+    StepKind(EDIT_CONFIG, 2, check_mode=COMPONENT, revertible=True),
     StepKind(RESTART, 2, check_mode=COMPONENT),
     StepKind(
         ENABLE_RUNTIME,
@@ -175,6 +161,7 @@ _ROWS = (
         60,
         check_mode=NEXT_BOOT,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     # a server of k3s takes a minute
     StepKind(
@@ -193,6 +180,7 @@ _ROWS = (
         60,
         check_mode=NEXT_BOOT,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     StepKind(
         UNMASK_KUBELET,
@@ -201,6 +189,7 @@ _ROWS = (
         60,
         brings_back=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     StepKind(
         START_KUBELET,
@@ -218,6 +207,7 @@ _ROWS = (
         30,
         settles_at_once=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     StepKind(
         KERNEL_MODULE,
@@ -226,6 +216,7 @@ _ROWS = (
         30,
         settles_at_once=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     StepKind(
         FILE_LIMIT,
@@ -234,8 +225,16 @@ _ROWS = (
         30,
         settles_at_once=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
-    StepKind(UNIT_LIMIT, 5, "steps.handlers.service_limit:SetServiceLimit", 30, local_up_to=1),
+    StepKind(
+        UNIT_LIMIT,
+        5,
+        "steps.handlers.service_limit:SetServiceLimit",
+        30,
+        local_up_to=1,
+        revertible=True,
+    ),
     StepKind(
         SWAP_PERSISTENCE,
         5,
@@ -244,6 +243,7 @@ _ROWS = (
         check_mode=NEXT_BOOT,
         settles_at_once=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     StepKind(
         NETWORKD_ROUTES,
@@ -253,6 +253,7 @@ _ROWS = (
         check_mode=NEXT_BOOT,
         settles_at_once=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     # another program may hold dpkg's lock for a moment
     StepKind(
@@ -263,6 +264,7 @@ _ROWS = (
         check_mode=NEXT_BOOT,
         settles_at_once=True,
         local_up_to=LAST_RISK,
+        revertible=True,
     ),
     StepKind(
         SWAP_OFF,
@@ -325,6 +327,7 @@ _ROWS = (
         check_mode=API_OBJECT,
         settles_at_once=True,
         through_api=True,
+        revertible=True,
     ),
     StepKind(
         UNCORDON,
@@ -342,6 +345,7 @@ _ROWS = (
         720,
         check_mode=API_OBJECT,
         through_api=True,
+        revertible=True,
     ),
     StepKind(
         CLEAN_UP,

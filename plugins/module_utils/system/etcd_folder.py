@@ -5,12 +5,13 @@
 
 import os
 
+from ..shared import file_systems
 from . import files, procfs
 
 DATABASE, LOG, SNAPSHOTS = "member/snap/db", "member/wal", "member/snap"
 MAX_FILES = 500
 # File systems whose server, or whose program, may be gone.
-REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "lustre", "afs", "fuse")
+REMOTE = (*file_systems.REMOTE, "fuse")
 BLOCKS = "/sys/dev/block"
 STALLS = (("io", "full"), ("cpu", "some"))
 PRESSURE = "/proc/pressure"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ..models.denied_file import Denial
 from ..parsers import known_message, plain_error
 from ..parsers.known_message import Known
 from . import program_settings
@@ -80,3 +81,11 @@ def with_rule(hit: Detection, texts: Sequence[str], source: Source = UNKNOWN) ->
         return hit
     settings = program_settings.place(source.name or "")
     return with_cause(hit, plain_error.of_program(texts[0], settings, source.argv))
+
+
+def with_denial(hit: Detection, denial: Denial) -> Detection:
+    """Return a hit with what denies a file to a program that runs as root, where that is known."""
+    if not denial.sentence:
+        return hit
+    summary = f"{hit.summary}. {denial.sentence}"
+    return replace(hit, summary=summary, remedy=f"{denial.advice}; {hit.remedy}")

@@ -5,7 +5,7 @@
 
 The kernel lets root pass by owner and mode (CAP_DAC_OVERRIDE). What denies root a file with EACCES
 is a security module: where SELinux enforces, that is SELinux. Its policy may deny without a line in
-the audit log (dontaudit).
+the audit log (dontaudit). The server of a share denies root too (root_squash).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ...module_utils.shared.file_systems import REMOTE
 from ..evidence.answers.node.boot import Boot
 from ..evidence.answers.node.instances import ComponentProcess, Instances
 from ..evidence.document import one_line, shell_name
@@ -57,7 +58,7 @@ def read(line: str, boot: Boot, label: str = "") -> Denial:
     if match is None or not enforces or boot.container:
         return Denial()
     path = match.group("path")
-    if path.startswith(_OF_KERNEL):
+    if path.startswith(_OF_KERNEL) or _is_of_server(path, boot):
         return Denial()
     shown = f" ({one_line(label, 120)})" if label else ""
     policy = next((name for folder, name in _POLICIES if path.startswith(folder)), USUAL_POLICY)
@@ -70,3 +71,14 @@ def read(line: str, boot: Boot, label: str = "") -> Denial:
         " has the labels of the usual folders, then restorecon -Rv the folder; semanage fcontext"
         " -a -e gives another folder the labels of the usual one",
     )
+
+
+def _is_of_server(path: str, boot: Boot) -> bool:
+    """Tell whether a path lies on a file system whose server has rights of its own."""
+    above = [mount for mount in boot.mounts or () if f"{path}/".startswith(_folder(mount.point))]
+    mount = max(above, key=lambda row: len(row.point), default=None)
+    return mount is not None and mount.type in REMOTE
+
+
+def _folder(point: str) -> str:
+    return f"{point.rstrip('/')}/"

@@ -175,7 +175,8 @@ def _plan(page: Page, run: Run) -> None:
 def _can_be_undone(run: Run) -> bool:
     """Tell whether this run did a step that the playbook revert takes back."""
     done = {step["id"] for step in run.steps if step["state"] == step_kinds.DONE}
-    return any(step.id in done and step.remedy in step_kinds.REVERTIBLE for step in run.plan)
+    remedies = {step.remedy for step in run.plan if step.id in done}
+    return any(step_kinds.kind_of(remedy).revertible for remedy in remedies)
 
 
 def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], diffs: bool) -> None:

@@ -13,14 +13,13 @@ import os
 import select
 import time
 
+from ...shared.file_systems import REMOTE
 from ...system import block_devices, files, procfs
 
 LOOKS, PAUSE_SECONDS, MOUNT_SECONDS = 3, 2, 4
 MAX_TASKS, MAX_MOUNTS, MAX_PARENTS, MAX_MOUNTINFO, MAX_LINE = 20, 30, 10, 8 * 1024 * 1024, 300
 MAX_DESCRIPTOR = 1024
 MANY_ZOMBIES = 20  # of one parent: what node agents of clouds count too
-# File systems whose server, or whose program, may be gone.
-REMOTE = ("nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "glusterfs", "lustre", "afs")
 
 
 def collect(context):

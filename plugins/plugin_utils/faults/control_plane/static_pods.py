@@ -33,7 +33,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check
-from ..known_causes import Source, with_cause, with_rule
+from ..known_causes import Source, with_cause, with_denial, with_rule
 from ..node import container_runtime
 from . import api_server, restart_wording
 from .manifests import SETTLE_SECONDS
@@ -145,11 +145,8 @@ def _with_denial(
     if not line or _message(line) not in hit.summary:
         return hit
     # What its processes show is of a start that got further.
-    denial = denied_file.of_component(line, component, contract.answer(document, Boot), Instances())
-    if not denial.sentence:
-        return hit
-    summary, remedy = f"{hit.summary}. {denial.sentence}", f"{denial.advice}; {hit.remedy}"
-    return replace(hit, summary=summary, remedy=remedy)
+    boot = contract.answer(document, Boot)
+    return with_denial(hit, denied_file.of_component(line, component, boot, Instances()))
 
 
 def _with_users(document: Mapping[str, Any]) -> frozenset[str]:

@@ -23,6 +23,7 @@ RESTART = (
     "restart flannel on the node, which writes the annotation again: kubectl -n kube-flannel delete"
     " pod -l app=flannel --field-selector spec.nodeName=NODE (k3s and RKE2: restart their unit)"
 )
+READY = "True"
 MAX_HITS = 10
 SHOWN = 3
 
@@ -36,11 +37,14 @@ def hits(cluster: Cluster, nodes: Sequence[NodeView]) -> Iterator[Detection]:
 
 
 def _same_address(cluster: Cluster, nodes: Sequence[NodeView]) -> Iterator[Detection]:
-    """Yield the addresses by which flannel reaches more than one node."""
+    """Yield the addresses by which flannel reaches more than one node that is Ready.
+
+    A machine that was renamed has its former Node still, with the same address.
+    """
     by_address: dict[str, list[NodeView]] = {}
     for view in nodes:
         address = (view.plugin_addresses or {}).get(ADDRESS, "")
-        if address:
+        if address and view.ready == READY:
             by_address.setdefault(address, []).append(view)
     shared = [(address, views) for address, views in by_address.items() if len(views) > 1]
     for address, views in shared[:MAX_HITS]:

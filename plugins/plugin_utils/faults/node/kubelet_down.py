@@ -44,7 +44,7 @@ from ..base import (
     present,
     unknown,
 )
-from ..known_causes import Source, explained
+from ..known_causes import Source, explained, with_denial
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
 from . import cgroup_driver as cgroup_driver_check
@@ -224,11 +224,9 @@ def _with_denial(hit: Detection, status: KubeletStatus, document: Mapping[str, A
     if status.death is None or _stopped(status):
         return hit
     line, boot = status.death.line, contract.answer(document, Boot)
-    denial = denied_file.read(line, boot)
-    if not denial.sentence or refused_program.read(line, boot).clause:
+    if refused_program.read(line, boot).clause:
         return hit
-    summary, remedy = f"{hit.summary}. {denial.sentence}", f"{denial.advice}; else {hit.remedy}"
-    return replace(hit, summary=summary, remedy=remedy)
+    return with_denial(hit, denied_file.read(line, boot))
 
 
 def _of_layout(status: KubeletStatus, document: Mapping[str, Any]) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, error_answer, known_message
 from ...parsers.known_message import Known
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
-from ..known_causes import with_cause
+from ..known_causes import with_cause, with_denial
 
 OF_NODE = ("kubelet", *SUPERVISORS, *RUNTIMES)
 # A leader that lost its lease so lately lost it to what the API server says now.
@@ -232,14 +232,8 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
 def _with_denial(hit: Detection, error: Repeated, document: Mapping[str, Any]) -> Detection:
     """Add who denies a file to a component that runs as root."""
     boot, instances = contract.answer(document, Boot), contract.answer(document, Instances)
-    denial = denied_file.of_component(error.entry.line, error.row.component, boot, instances)
-    if not denial.sentence:
-        return hit
-    return replace(
-        hit,
-        summary=f"{hit.summary}. {denial.sentence}",
-        remedy=f"{denial.advice}; {hit.remedy}",
-    )
+    line, component = error.entry.line, error.row.component
+    return with_denial(hit, denied_file.of_component(line, component, boot, instances))
 
 
 def _with_elections(

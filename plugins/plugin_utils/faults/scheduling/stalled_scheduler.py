@@ -71,9 +71,10 @@ def _hit(cluster: Cluster, entry: UnseenPods, lock: LockObject) -> Detection:
     holder = one_line((lock.holder or "").rpartition("_")[0] or lock.holder, 120)
     names = ", ".join(one_line(pod, 320) for pod in entry.names)
     return Detection(
-        f"{waiting_pods.wait(waiting_pods.count(entry))} for {scheduler} since {since}, without a"
-        f" word of it: the one on {holder} leads, as it renews its lease, and takes no pods (its"
-        " watch of pods stands still, or it hangs), and so no other one takes its place",
+        f"{waiting_pods.wait(waiting_pods.count(entry))} for {scheduler} since {since}, and it has"
+        f" written no condition to them. The instance on {holder} is the leader and renews its"
+        " lease, but takes no pods: its watch of pods stopped, or it hangs. As long as it renews"
+        " its lease, no other instance takes its place",
         (
             EvidenceRef(
                 "api",

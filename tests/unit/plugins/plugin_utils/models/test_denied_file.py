@@ -84,3 +84,18 @@ def test_etcd_may_have_a_user_of_its_own() -> None:
 )
 def test_what_selinux_does_not_deny(line: str, boot: Boot) -> None:
     assert denied_file.read(line, boot) == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("point", "kind", "is_denied"),
+    [
+        ("/var/lib/rancher", "nfs4", False),  # its server may take root's rights away
+        ("/var/lib/rancher", "xfs", True),
+        ("/var/lib/ran", "nfs4", True),  # another folder
+        ("/", "nfs", False),
+    ],
+)
+def test_a_share_has_rights_of_its_own(point: str, kind: str, is_denied: bool) -> None:
+    mounts = (boot_answer.Mount("/boot", "/dev/vda1", "nfs"), boot_answer.Mount(point, "x", kind))
+    boot = Boot(selinux=Selinux("1", "enforcing"), container=False, mounts=mounts)
+    assert bool(denied_file.read(AUDIT, boot).sentence) is is_denied

@@ -71,3 +71,10 @@ def test_nodes_with_addresses_of_their_own(world):
     for number, name in enumerate(("m1", "m2", "m3", "w1")):
         node(world, name)["plugin_addresses"] = {ADDRESS: f"10.0.0.{number + 1}"}
     assert judged(world) == []
+
+
+def test_the_former_node_of_a_machine_that_was_renamed(world):
+    for name in ("m1", "w1"):
+        node(world, name)["plugin_addresses"] = {ADDRESS: "10.0.0.2"}
+    node(world, "w1")["ready"] = "Unknown"
+    assert judged(world) == []
