@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import copy
-from functools import lru_cache
+from functools import cache
 
 import pytest
 
@@ -19,7 +19,8 @@ NAMES = case_file.names()
 SWAP = "020-swap-is-on"
 
 
-@lru_cache
+# Three tests ask for the answer to each case: as many answers as cases are kept.
+@cache
 def answer(name: str) -> judge.Answer:
     return judge.answer(case_file.read(name))
 
