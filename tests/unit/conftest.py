@@ -239,6 +239,31 @@ class Operator:
         report_dir: str | None = "report",
         env: dict[str, str] | None = None,
     ) -> Finished:
+        """Run a playbook to its end."""
+        command, options = self._command(playbook, args, inventory, report_dir, env)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=900, **options)
+        return Finished(done.returncode, done.stdout, done.stderr, self.folder)
+
+    def start(
+        self,
+        playbook: str,
+        *args: str,
+        inventory: str | None = "inventory.ini",
+        report_dir: str | None = "report",
+        env: dict[str, str] | None = None,
+    ) -> subprocess.Popen[str]:
+        """Start a playbook whose output goes to two pipes."""
+        command, options = self._command(playbook, args, inventory, report_dir, env)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+    def _command(
+        self,
+        playbook: str,
+        args: tuple[str, ...],
+        inventory: str | None,
+        report_dir: str | None,
+        env: dict[str, str] | None,
+    ) -> tuple[list[str], dict[str, Any]]:
         where = ["-i", str(self.folder / inventory)] if inventory else []
         if report_dir:
             where += ["-e", f"kubemend_report_dir={self.folder / report_dir}"]
@@ -247,8 +272,10 @@ class Operator:
         clean = {
             name: value
             for name, value in os.environ.items()
-            # Users keep bytecode, and half of a run's time is compilation without it.
-            if not name.startswith("ANSIBLE_") and name != "PYTHONDONTWRITEBYTECODE"
+            # Users keep bytecode, and half of a run's time is compilation without it. Their Python
+            # keeps back what goes to a pipe.
+            if not name.startswith("ANSIBLE_")
+            and name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
         }
         clean.update(
             ANSIBLE_COLLECTIONS_PATH=str(COLLECTIONS),
@@ -263,17 +290,9 @@ class Operator:
             LC_ALL="C.UTF-8",
         )
         clean.update(env or {})
-        done = subprocess.run(
-            [sys.executable, "-m", "ansible", "playbook", playbook, *where, *args],
-            cwd=self.cwd,
-            env=clean,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-        )
-        return Finished(done.returncode, done.stdout, done.stderr, self.folder)
+        command = [sys.executable, "-m", "ansible", "playbook", playbook, *where, *args]
+        options = {"cwd": self.cwd, "env": clean, "stdin": subprocess.DEVNULL, "text": True}
+        return command, options
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name

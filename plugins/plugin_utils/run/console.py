@@ -14,7 +14,7 @@ WIDEST = 160
 
 
 def show(text: str) -> None:
-    """Print on stdout, or on stderr where a callback writes JSON to stdout for a program."""
+    """Print a result on stdout, or on stderr where a callback writes JSON to stdout."""
     callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
     Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
 
@@ -26,8 +26,9 @@ def width() -> int:
 
 
 def tell(sentence: str) -> None:
-    """Print one sentence in the width that Ansible has.
+    """Print one sentence about a run that goes on, at once: on stderr, as wide as Ansible prints.
 
+    Python keeps back what a pipe or a file gets on stdout, for minutes where Ansible prints little.
     If Ansible does not write to a terminal, the width is 79 columns.
     """
     lines = textwrap.wrap(
@@ -37,4 +38,4 @@ def tell(sentence: str) -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    show("\n".join(lines))
+    Display().display("\n".join(lines), stderr=True)

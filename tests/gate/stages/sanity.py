@@ -2,8 +2,10 @@
 """The oldest supported ansible-core, and the newest that this machine's Pythons allow.
 
 Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the
-commit draws, on what users get, and imports that in one Python of controllers and one of nodes; the
-whole matrix has both, every Python, and the tests too.
+commit draws, on what users get, in one Python of controllers and one of nodes. Each file of nodes is
+imported, and a third of the files of controllers: the import of one takes half a second, as it
+imports anew all that the file needs. The whole matrix has both, every Python and file, and the
+tests too.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ import subprocess
 
 from tests.gate import counts, machine, tree, venvs
 from tests.gate.runner import Context
+from tests.gate.stages.code import NODE_CODE
 
 NEWEST = ("2.21", "2.19")
+# Of so many files of controllers, one is imported.
+IMPORTED = 3
 # It ends a test that hangs, not a slow one: beside other work pylint alone took 20 minutes.
 HANGS_SECONDS = 3600
 
@@ -86,7 +91,7 @@ def ansible_test(
     env = environment(home)
     provide_pip(pathlib.Path(env["HOME"]), core)
     found = counts.Counts()
-    for arguments in [[]] if context.full else _drawn_pythons(home):
+    for arguments in [[]] if context.full else _drawn(home, where):
         returncode, text = context.run(
             # By the interpreter: the script's first line breaks where the path has a space.
             [
@@ -106,23 +111,43 @@ def ansible_test(
     return found
 
 
-def _drawn_pythons(home: pathlib.Path) -> list[list[str]]:
+def _drawn(home: pathlib.Path, where: pathlib.Path) -> list[list[str]]:
     """Return the arguments of ansible-test for a Python of controllers and for one of nodes."""
     from tests.lab.support import results, sampling
 
+    commit = results.tree()["commit"]
     here = {f"{major}.{minor}" for major, minor in machine.pythons()}
-    drawn_pythons = {}
-    for kind, versions in _supported(home).items():
-        seed = f"{results.tree()['commit']} Python of a {kind}"
-        drawn_pythons[kind] = sampling.pick([one for one in versions if one in here], 1, seed)
-    return [
-        *(["--python", python] for python in drawn_pythons["controller"]),
-        # The other tests do not depend on the Python.
-        *(
-            ["--python", python, "--test", "import", "--test", "compile"]
-            for python in drawn_pythons["node"]
-        ),
-    ]
+    pythons = {
+        kind: sampling.pick([one for one in versions if one in here], 1, f"{commit} {kind}")
+        for kind, versions in _supported(home).items()
+    }
+    runs = []
+    for python in pythons["controller"]:
+        files = _imported(where, commit, bool(pythons["node"]))
+        runs.append(["--python", python, "--skip-test", "import"])
+        runs.append(["--python", python, "--test", "import", *files])
+    # The other tests do not depend on the Python.
+    for python in pythons["node"]:
+        runs.append(["--python", python, "--test", "import", "--test", "compile"])
+    return runs
+
+
+def _imported(where: pathlib.Path, commit: str, of_nodes_elsewhere: bool) -> list[str]:
+    """Return the files to import in the Python of controllers: a third of those of controllers.
+
+    Those of nodes too, where this machine has no Python of nodes.
+    """
+    from tests.lab.support import sampling
+
+    files = sorted(str(path.relative_to(where)) for path in where.glob("plugins/**/*.py"))
+    of_nodes = [path for path in files if path.startswith(NODE_CODE)]
+    of_controllers = [path for path in files if not path.startswith(NODE_CODE)]
+    drawn_files = sampling.pick(
+        of_controllers, -(-len(of_controllers) // IMPORTED), f"{commit} imports"
+    )
+    if of_nodes_elsewhere:
+        return drawn_files
+    return drawn_files + of_nodes
 
 
 def _supported(home: pathlib.Path) -> dict[str, list[str]]:

@@ -17,6 +17,8 @@ ROLES, NAME, PATH = (
     "kubemend-audit",
     "/root/kubemend-audit.conf",
 )
+# That show a lack of rights in each of them; one is enough where the machine is not busy.
+AUDITS = 3
 
 
 @contextlib.contextmanager
@@ -112,12 +114,19 @@ def test_the_roles_are_enough_and_what_they_lack_is_unknown(cluster, play, tmp_p
     _done, before = play(*deep, name="audit")
     as_administrator = statuses(tmp_path)
     with limited(cluster):
-        done, report = play(*own, name="audit")
-        assert done.returncode == 0, done.stdout[-3000:]
-        assert statuses(tmp_path) == as_administrator
-        # An earlier test may have left a component that recovers while the audits run.
-        _done, after = play(*deep, name="audit")
-        assert differences(report, before, after) == []
+        lacking = None
+        # What the role lacks is unknown each time. A component may recover from an earlier test,
+        # or answer late, while one of the audits runs.
+        for _again in range(AUDITS):
+            done, report = play(*own, name="audit")
+            assert done.returncode == 0, done.stdout[-3000:]
+            assert statuses(tmp_path) == as_administrator
+            _done, after = play(*deep, name="audit")
+            found = differences(report, before, after)
+            lacking = set(found) if lacking is None else lacking & set(found)
+            if not lacking:
+                break
+        assert not lacking
         cluster.kubectl("-n", "kube-system", "delete", "rolebinding", NAME)
         done, report = play(*own, name="audit")
         assert done.returncode == 0, done.stdout[-3000:]

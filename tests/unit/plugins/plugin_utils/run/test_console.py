@@ -33,3 +33,12 @@ def test_progress_goes_where_the_operator_wants_it(
         )
         console.show("12 left\n")
         assert capsys.readouterr()[stream] == "12 left\n"
+
+
+@pytest.mark.parametrize("callback", ["ansible.builtin.default", "ansible.posix.json"])
+def test_what_happens_meanwhile_is_on_stderr_which_no_pipe_keeps_back(
+    callback: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console.constants.config, "get_config_value", lambda _name: callback)
+    console.tell("w1: 12 pods left")
+    assert tuple(capsys.readouterr()) == ("", "w1: 12 pods left\n")
