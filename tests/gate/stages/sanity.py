@@ -2,10 +2,9 @@
 """The oldest supported ansible-core, and the newest that this machine's Pythons allow.
 
 Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the
-commit draws, on what users get, in one Python of controllers and one of nodes. Each file of nodes is
-imported, and a third of the files of controllers: the import of one takes half a second, as it
-imports anew all that the file needs. The whole matrix has both, every Python and file, and the
-tests too.
+commit draws, on what users get, in one Python of controllers and one of nodes. It imports every
+file of nodes, and a third of those of controllers: one takes half a second, because all that it
+needs is imported anew. The whole matrix has both, every Python and file, and the tests too.
 """
 
 from __future__ import annotations
