@@ -3,8 +3,9 @@
 
 Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the
 commit draws, on what users get, in one Python of controllers and one of nodes. It imports every
-file of nodes, and a third of those of controllers: one takes half a second, because all that it
-needs is imported anew. The whole matrix has both, every Python and file, and the tests too.
+file of nodes. The import of a controllers' file takes half a second, because all that it needs is
+imported anew, and pylint takes as long: both get a third of the files, and ruff and mypy get all.
+The whole matrix has both, every Python and file, and the tests too.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tests.gate.runner import Context
 from tests.gate.stages.code import NODE_CODE
 
 NEWEST = ("2.21", "2.19")
-# Of so many files of controllers, one is imported.
-IMPORTED = 3
+# Of so many files, the slow tests get one.
+FILES = 3
 # It ends a test that hangs, not a slow one: beside other work pylint alone took 20 minutes.
 HANGS_SECONDS = 3600
 
@@ -120,33 +121,37 @@ def _drawn(home: pathlib.Path, where: pathlib.Path) -> list[list[str]]:
         kind: sampling.pick([one for one in versions if one in here], 1, f"{commit} {kind}")
         for kind, versions in _supported(home).items()
     }
+    files = sorted(str(path.relative_to(where)) for path in where.glob("plugins/**/*.py"))
+    imported = _imported(files, commit, bool(pythons["node"]))
+    linted = _third(files, f"{commit} pylint")
     runs = []
     for python in pythons["controller"]:
-        files = _imported(where, commit, bool(pythons["node"]))
-        runs.append(["--python", python, "--skip-test", "import"])
-        runs.append(["--python", python, "--test", "import", *files])
+        runs.append(["--python", python, "--skip-test", "import", "--skip-test", "pylint"])
+        runs.append(["--python", python, "--test", "import", *imported])
+        runs.append(["--python", python, "--test", "pylint", *linted])
     # The other tests do not depend on the Python.
     for python in pythons["node"]:
         runs.append(["--python", python, "--test", "import", "--test", "compile"])
     return runs
 
 
-def _imported(where: pathlib.Path, commit: str, of_nodes_elsewhere: bool) -> list[str]:
+def _imported(files: list[str], commit: str, of_nodes_elsewhere: bool) -> list[str]:
     """Return the files to import in the Python of controllers: a third of those of controllers.
 
     Those of nodes too, where this machine has no Python of nodes.
     """
-    from tests.lab.support import sampling
-
-    files = sorted(str(path.relative_to(where)) for path in where.glob("plugins/**/*.py"))
     of_nodes = [path for path in files if path.startswith(NODE_CODE)]
     of_controllers = [path for path in files if not path.startswith(NODE_CODE)]
-    drawn_files = sampling.pick(
-        of_controllers, -(-len(of_controllers) // IMPORTED), f"{commit} imports"
-    )
+    drawn_files = _third(of_controllers, f"{commit} imports")
     if of_nodes_elsewhere:
         return drawn_files
     return drawn_files + of_nodes
+
+
+def _third(files: list[str], seed: str) -> list[str]:
+    from tests.lab.support import sampling
+
+    return sampling.pick(files, -(-len(files) // FILES), seed)
 
 
 def _supported(home: pathlib.Path) -> dict[str, list[str]]:
