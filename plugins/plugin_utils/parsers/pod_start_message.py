@@ -622,7 +622,7 @@ def _known(message: str, cause: Trouble | None) -> Trouble | None:
 
 def _plain(message: str, cause: Trouble | None) -> Trouble | None:
     """Return a cause that only says what failed as general rules tell it."""
-    if cause is None or cause.kind not in (CREATE, CNI_DAEMON):
+    if cause is None or cause.kind not in (CREATE, CNI_DAEMON, MOUNT):
         return cause
     row = plain_error.find(message)
     if row is None:
@@ -670,7 +670,11 @@ def vague(message: str) -> bool:
 
 
 def _of_mount(message: str) -> Trouble | None:
-    return _first(_MOUNT, message) or _of_errno(message)
+    """Return the cause of a volume; an errno says more than that its mount failed."""
+    cause = _first(_MOUNT, message)
+    if cause is None or cause.kind == MOUNT:
+        return _of_errno(message) or cause
+    return cause
 
 
 def _of_pull(reason: str, message: str) -> Trouble | None:

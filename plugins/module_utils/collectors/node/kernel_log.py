@@ -86,6 +86,7 @@ CLASSES = (
     ("hardware", rb"^(?:\S{1,30} hwmon\d+: )?Under-?voltage detected!"),
     ("gpu", rb"^NVRM: (?:Xid |API mismatch|GPU .{1,60}has fallen off|.{0,60}[Ff]ailed to init)"),
     ("gpu", rb"^NVRM: .{0,60}RmInitAdapter failed|^NVRM: The NVIDIA .{1,300}(?:GSP\)|Legacy)"),
+    ("gpu", rb"^NVRM: The NVIDIA probe routine was not called for \d+ device"),
     ("gpu", rb"^amdgpu .{1,60}(?:timeout|GPU reset)"),
     ("storage", rb"^nfs: server \S{1,200} not responding|^CIFS: .{0,60}has not responded"),
     (

@@ -432,6 +432,18 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         ),
         (
             "FailedMount",
+            MOUNTING + "mkdir /var/lib/kubelet/pods/p/volumes: no space left on device",
+            message.ERRNO,
+            message.NODE,
+        ),
+        (
+            "FailedMount",
+            MOUNTING + "write /var/lib/kubelet/pods/p/volumes/a: disk quota exceeded",
+            message.ERRNO,
+            message.NODE,
+        ),
+        (
+            "FailedMount",
             "Unable to attach or mount volumes: unmounted volumes=[data], unattached"
             " volumes=[data]: timed out waiting for the condition",
             message.MOUNT_TIMEOUT,
@@ -542,3 +554,10 @@ def test_what_only_fails_is_explained_by_general_rules(text, kind, named):
     assert message.base(found.kind) == kind
     assert (found.kind == kind) is not bool(named)
     assert named in found.what
+
+
+def test_a_mount_that_failed_says_what_the_error_of_any_program_means():
+    text = MOUNTING + 'rpc error: code = Internal desc = exec: "mount.x": executable file not found'
+    trouble = message.trouble("FailedMount", text + " in $PATH")
+    assert trouble.kind == f"{message.MOUNT} plain-error"
+    assert "mount.x" in trouble.what

@@ -108,6 +108,7 @@ LINES = (
     ("disk", "device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode"),
     ("disk", "device-mapper: thin: 253:4: no free metadata space available."),
     ("gpu", "NVRM: GPU 0000:05:00.0: RmInitAdapter failed! (0x24:0x72:1447)"),
+    ("gpu", "NVRM: The NVIDIA probe routine was not called for 1 device(s)."),
     (
         "gpu",
         "NVRM: The NVIDIA GPU 0000:05:00.0 (PCI ID: 10de:1d81)\\x0aNVRM: installed in this system"
