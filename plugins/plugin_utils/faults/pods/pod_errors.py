@@ -22,7 +22,7 @@ from ...models.repeated_errors import MACHINE, NETWORK
 from ...models.result import EvidenceRef, Missing
 from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import Source, explained, with_cause, with_rule
+from ..known_causes import Source, explained, with_cause, with_denial, with_rule
 from . import system_pods
 
 SHOWN = 5  # places in the evidence
@@ -188,7 +188,8 @@ def _hit(rows: list[_Saying]) -> Detection:
     pod = most.pod
     name = f"{pod.namespace}/{pod_roles.workload(pod)}"
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
-    if pod.clause:
+    denial = system_pods.denied(first.host, first.pod, first.pod.message)
+    if pod.clause and not denial.line:
         summary += f": {pod.clause}"
     summary += system_pods.kernel_clause(pod, first.host) + _unloaded(most)
     tunnel, reload = _tunnel(most)
@@ -199,13 +200,18 @@ def _hit(rows: list[_Saying]) -> Detection:
     node, host = system_pods.place(first.node, first.host, len(nodes))
     hit = Detection(
         "; ".join(filter(None, (summary, effect))),
-        tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
-        reload + _advice(most),
+        (
+            *(_proof(row, row.pod.message) for row in rows[:SHOWN]),
+            *system_pods.proofs_of(first.host, denial),
+        ),
+        reload + _advice(most, is_denied=bool(denial.line)),
         host=host,
         node=node,
         component=pod.container,
         severity=first.severity,
     )
+    if denial.line:
+        return with_denial(hit, denial.denial)
     return with_rule(with_cause(hit, pod.known), (pod.message,), Source(name=pod.container))
 
 
@@ -251,8 +257,10 @@ def _count(pod: PodError) -> str:
     return f"{text}, last at {last:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _advice(row: _Saying) -> str:
+def _advice(row: _Saying, *, is_denied: bool) -> str:
     pod = row.pod
+    if is_denied:
+        return f"see {pod.path} on the node"
     look = f"see {pod.path} on the node, and correct what that line names"
     balancer = ""
     if pod_roles.role(pod) == "kube-proxy" and _AT_BALANCER.search(pod.message):

@@ -1,0 +1,166 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What SELinux denies the containers of the cluster's own pods, by the audit log. Pure.
+
+A denial explains a line of a container where the line says that a file is denied, the denial is of
+a container, and both name the same file and the same program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..evidence import contract
+from ..evidence.answers.node.boot import Boot
+from ..evidence.document import one_line, shell_name
+from ..parsers import avc_denial
+from ..parsers.avc_denial import AvcDenial
+from .denied_file import ENFORCES, Denial
+from .pod_roles import OwnPod, workload
+
+AUDIT = "/var/log/audit/audit.log"
+_PATH = r"/[^\s\"'`\u2018\u2019\\:,;\[\](){}]{1,300}"
+_BEFORE = re.compile(
+    rf"(?P<path>{_PATH})[\"'`\u2019\\\])]{{0,4}}:? ?(?:(?:connect|bind|exec|open): )?"
+    r"permission denied",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(rf"permission denied\b[^/\n]{{0,60}}(?P<path>{_PATH})", re.IGNORECASE)
+# The domains of containers, of container-selinux and its predecessors, of rke2-selinux and of
+# rancher-selinux. That of the runtime itself is none of them (KM528).
+_CONTAINERS = re.compile(
+    r"(?:container|container_(?!runtime)\w+|svirt_(?:lxc_net|sandbox|qemu_net)|spc|rke_\w+)_t"
+)
+_FILES_OF_CONTAINERS = ("container_file_t", "svirt_sandbox_file_t", "svirt_lxc_file_t")
+# What the programs of the machine use too: another label would keep these out.
+_OF_MACHINE = (
+    *("/run/", "/var/run/", "/etc/", "/usr/", "/bin/", "/sbin/", "/lib", "/boot/", "/dev/"),
+    *("/proc/", "/sys/", "/var/log/", "/home/", "/root/", "/tmp/", "/var/tmp/"),
+)
+# By these a name in a folder is made, changed or taken away, so that the denial names the folder.
+_CHANGES = frozenset(("write", "add_name", "remove_name", "create", "rmdir"))
+SAME_NAME = 4  # characters of the shorter one of two names, at least
+
+
+class FileDenial(NamedTuple):
+    """What denies a file, and the line of the audit log that shows it; all are empty without."""
+
+    denial: Denial = Denial()
+    line: str = ""
+
+
+def extract(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the lines about containers of a machine where SELinux enforces."""
+    boot = contract.answer(document, Boot)
+    enforces = boot.selinux is not None and boot.selinux.enforce == ENFORCES
+    if not enforces or boot.container or boot.denials is None:
+        return ()
+    return tuple(line for line in boot.denials.lines if _is_of_container(avc_denial.read(line)))
+
+
+def _is_of_container(denial: AvcDenial) -> bool:
+    return denial.is_enforced and _CONTAINERS.fullmatch(denial.domain) is not None
+
+
+def find(line: str, pod: OwnPod, host: str, denials: Sequence[str]) -> FileDenial:
+    """Return what denies a container of a host the file that its line names."""
+    path = _path(line)
+    if not path:
+        return FileDenial()
+    names = (pod.container, pod.pod, workload(pod))
+    for text in reversed(denials):
+        row = avc_denial.read(text)
+        if _is_of_file(row, path) and _is_of_program(row, line, names):
+            return FileDenial(_read(row, path, host), one_line(text, 300))
+    return FileDenial()
+
+
+def _path(line: str) -> str:
+    """Return the file that a line says is denied, or ""."""
+    matches = list(_BEFORE.finditer(line)) or list(_AFTER.finditer(line))
+    return matches[-1].group("path").rstrip("/.") if matches else ""
+
+
+def _is_of_file(row: AvcDenial, path: str) -> bool:
+    """Tell whether a denial is about a file, or about a folder above it."""
+    *folders, leaf = path.split("/")
+    if row.file and row.file == leaf:
+        return True
+    if row.kind != "dir" or not row.file:
+        return False
+    if _CHANGES.isdisjoint(row.permissions):
+        return row.file in folders
+    return row.file == folders[-1]
+
+
+def _is_of_program(row: AvcDenial, line: str, names: Sequence[str]) -> bool:
+    """Tell whether the line names the program of a denial, or its container has that name."""
+    program = row.program
+    if not program:
+        return False
+    if re.search(rf"(?<![\w-]){re.escape(program)}(?![\w-])", line):
+        return True
+    if len(program) < SAME_NAME:
+        return False
+    return any(_is_alike(program, name) for name in names)
+
+
+def _is_alike(program: str, name: str) -> bool:
+    """Tell whether one of two names begins with the other, such as flanneld of kube-flannel."""
+    name = name.removeprefix("kube-")
+    return len(name) >= SAME_NAME and (program.startswith(name) or name.startswith(program))
+
+
+def _read(row: AvcDenial, path: str, host: str) -> Denial:
+    what = one_line(path, 200)
+    object_of = f"the folder {row.file}" if row.kind == "dir" and row.file else f"the {row.kind}"
+    labels = f"{object_of} has the label {row.label}, the container the domain {row.domain}"
+    word = path if shell_name(path.replace("/", "."), "") else "FILE"
+    others = _categories(row)
+    if others:
+        labels += f", and the categories of another container ({others})"
+    return Denial(
+        f"Known cause: SELinux of {host} denies {what} to {one_line(row.program, 40)} of that"
+        f" container ({' '.join(row.permissions)}): {one_line(labels, 300)}",
+        _advice(row, path, word, bool(others)),
+    )
+
+
+def _categories(row: AvcDenial) -> str:
+    """Return the categories of a file of containers that the program has not, or ""."""
+    own, its = avc_denial.part(row.source, 3), avc_denial.part(row.target, 3)
+    if row.label not in _FILES_OF_CONTAINERS or "c" not in its or own == its:
+        return ""
+    return its
+
+
+def _advice(row: AvcDenial, path: str, word: str, is_of_other: bool) -> str:
+    free = (
+        "give that container securityContext.privileged: true, or securityContext.seLinuxOptions"
+        " type: spc_t alone (in the manifest or the values of its chart), which SELinux does not"
+        " confine"
+    )
+    look = "ausearch -m avc -ts boot shows the denials"
+    if is_of_other:
+        return (
+            f"give the pods that share {word} the same securityContext.seLinuxOptions.level, or the"
+            f" folder no categories (chcon -R -l s0); {look}"
+        )
+    if path.startswith(_OF_MACHINE):
+        return f"{free}; leave the label of {word}, which programs of the machine use; {look}"
+    folder = word if row.kind == "dir" and row.file == path.rsplit("/", 1)[-1] else _parent(word)
+    label = "container_file_t"
+    if row.domain.startswith("svirt_"):
+        label = "svirt_lxc_file_t (where the policy lacks it, svirt_sandbox_file_t)"
+    return (
+        f"give {folder} the label of the files of containers, {label} (semanage fcontext -a -t"
+        f" LABEL '{folder}(/.*)?' and restorecon -Rv {folder}; without semanage chcon -R -t LABEL"
+        f" {folder}), or {free}; {look}"
+    )
+
+
+def _parent(word: str) -> str:
+    return word.rsplit("/", 1)[0] or "/"
