@@ -80,8 +80,8 @@ def find(line: str, pod: OwnPod, host: str, denials: Sequence[str]) -> FileDenia
 
 def _path(line: str) -> str:
     """Return the file that a line says is denied, or ""."""
-    matches = list(_BEFORE.finditer(line)) or list(_AFTER.finditer(line))
-    return matches[-1].group("path").rstrip("/.") if matches else ""
+    paths = _BEFORE.findall(line) or _AFTER.findall(line)
+    return "".join(paths[-1:]).rstrip("/.")
 
 
 def _is_of_file(row: AvcDenial, path: str) -> bool:
@@ -115,29 +115,32 @@ def _is_alike(program: str, name: str) -> bool:
 
 
 def _read(row: AvcDenial, path: str, host: str) -> Denial:
-    what = one_line(path, 200)
-    object_of = f"the folder {row.file}" if row.kind == "dir" and row.file else f"the {row.kind}"
-    labels = f"{object_of} has the label {row.label}, the container the domain {row.domain}"
-    word = path if shell_name(path.replace("/", "."), "") else "FILE"
-    others = _categories(row)
-    if others:
-        labels += f", and the categories of another container ({others})"
+    kind = row.kind.replace("dir", "folder")
+    labels = f"the {kind} {row.file} has the label {row.label}, the container the domain"
+    labels += f" {row.domain}"
+    categories = _categories(row)
+    if categories:
+        labels += f", and the file has the categories of another container ({categories})"
     return Denial(
-        f"Known cause: SELinux of {host} denies {what} to {one_line(row.program, 40)} of that"
-        f" container ({' '.join(row.permissions)}): {one_line(labels, 300)}",
-        _advice(row, path, word, bool(others)),
+        f"Known cause: SELinux of {host} denies {one_line(path, 200)} to"
+        f" {one_line(row.program, 40)} of that container ({' '.join(row.permissions)}): {one_line(labels, 300)}",
+        _advice(row, path, is_of_other=bool(categories)),
     )
 
 
 def _categories(row: AvcDenial) -> str:
     """Return the categories of a file of containers that the program has not, or ""."""
-    own, its = avc_denial.part(row.source, 3), avc_denial.part(row.target, 3)
-    if row.label not in _FILES_OF_CONTAINERS or "c" not in its or own == its:
+    level = avc_denial.part(row.target, 3)
+    is_same = level == avc_denial.part(row.source, 3)
+    if row.label not in _FILES_OF_CONTAINERS or "c" not in level or is_same:
         return ""
-    return its
+    return level
 
 
-def _advice(row: AvcDenial, path: str, word: str, is_of_other: bool) -> str:
+def _advice(row: AvcDenial, path: str, *, is_of_other: bool) -> str:
+    word = "FILE"
+    if shell_name(path.replace("/", "."), ""):
+        word = path
     free = (
         "give that container securityContext.privileged: true, or securityContext.seLinuxOptions"
         " type: spc_t alone (in the manifest or the values of its chart), which SELinux does not"
@@ -151,7 +154,9 @@ def _advice(row: AvcDenial, path: str, word: str, is_of_other: bool) -> str:
         )
     if path.startswith(_OF_MACHINE):
         return f"{free}; leave the label of {word}, which programs of the machine use; {look}"
-    folder = word if row.kind == "dir" and row.file == path.rsplit("/", 1)[-1] else _parent(word)
+    folder = word.rsplit("/", 1)[0] or "/"
+    if row.kind == "dir" and row.file == path.rsplit("/", 1)[-1]:
+        folder = word
     label = "container_file_t"
     if row.domain.startswith("svirt_"):
         label = "svirt_lxc_file_t (where the policy lacks it, svirt_sandbox_file_t)"
@@ -160,7 +165,3 @@ def _advice(row: AvcDenial, path: str, word: str, is_of_other: bool) -> str:
         f" LABEL '{folder}(/.*)?' and restorecon -Rv {folder}; without semanage chcon -R -t LABEL"
         f" {folder}), or {free}; {look}"
     )
-
-
-def _parent(word: str) -> str:
-    return word.rsplit("/", 1)[0] or "/"

@@ -55,9 +55,9 @@ def read(line: str) -> AvcDenial:
     """Return the denial of a line; what the line lacks is empty."""
     line = line[:LONGEST]
     fields = {key: quoted or bare for key, quoted, bare in _FIELD.findall(line)}
-    permissions = _PERMISSIONS.search(line)
+    permissions = " ".join(_PERMISSIONS.findall(line)[:1])
     return AvcDenial(
-        tuple(permissions.group(1).split()) if permissions is not None else (),
+        tuple(permissions.split()),
         fields.get("comm", ""),
         fields.get("name", ""),
         fields.get("path", ""),

@@ -49,6 +49,7 @@ _OTHERS = re.compile(
     r"|required revision has been compacted"
     r"|TLS handshake error|NXDOMAIN|http: Handler timeout|client disconnected|broken pipe"
 )
+WITHOUT_PROVIDER_ID, EXTERNAL = "vsphere-node-without-provider-id", "external"
 _DOWN, _IPIP = "Network is down", "tunl0"
 _DIGITS = re.compile(r"[0-9]+")
 # A balancer of the node's agent, in front of the API servers, listens at such an address.
@@ -150,7 +151,7 @@ def saying(cluster: Cluster) -> Iterator[CheckResult]:
     groups: dict[tuple[str, str, str, str], list[_Saying]] = {}
     for row in _sayings(cluster):
         groups.setdefault(row.kind, []).append(row)
-    hits = [_hit(rows) for rows in groups.values()]
+    hits = [_hit(cluster, rows) for rows in groups.values()]
     hits += _plugins(cluster)
     hits += _mig_failures(cluster)
     note = system_pods.notes(map(_note, cluster.hosts))
@@ -181,7 +182,7 @@ def _missing(cluster: Cluster) -> Iterator[Missing]:
             yield Missing(host.host, "system_pods", "error")
 
 
-def _hit(rows: list[_Saying]) -> Detection:
+def _hit(cluster: Cluster, rows: list[_Saying]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
     most = max(rows, key=lambda row: row.pod.count)
@@ -212,7 +213,22 @@ def _hit(rows: list[_Saying]) -> Detection:
     )
     if denial.line:
         return with_denial(hit, denial.denial)
-    return with_rule(with_cause(hit, pod.known), (pod.message,), Source(name=pod.container))
+    hit = with_cause(hit, pod.known)
+    if pod.known is not None and pod.known.id == WITHOUT_PROVIDER_ID:
+        hit = replace(hit, summary=f"{hit.summary}{_without_provider(cluster)}")
+    return with_rule(hit, (pod.message,), Source(name=pod.container))
+
+
+def _without_provider(cluster: Cluster) -> str:
+    """Return which kubelets run without an external cloud provider, as a clause, or ""."""
+    names = [
+        host.node or host.host
+        for host in cluster.hosts
+        if host.identity.runs and host.identity.cloud != EXTERNAL
+    ]
+    if not names:
+        return ""
+    return f". Without --cloud-provider={EXTERNAL} run the kubelets of {and_others(names)}"
 
 
 def _unloaded(row: _Saying) -> str:

@@ -52,6 +52,9 @@ KERNEL_ADVICE = (
     " requirements of that release of the agent and with nodes that work, and boot the kernel"
     " before or change the release"
 )
+# Known messages about a module or a setting of the kernel, and the faults that are about these.
+LOOSE = "calico-rp-filter-loose"
+_KERNEL_FAULTS = {boot.WITHOUT_NETFILTER: "KM520", LOOSE: "KM534"}
 FAILED = "Failed"  # the reason of such an event
 
 
@@ -187,7 +190,8 @@ def _failure(cluster: Cluster, pod: str) -> str:
     cluster_needs=("pod_start",),
     explained_by=causes("KM115", "KM178", "KM508", "KM512")
     | causes("KM520", component=boot.NETFILTER)
-    | causes("KM534", component="openvswitch"),
+    | causes("KM534", component="openvswitch")
+    | causes("KM534", component="rp_filter"),
     same_node=True,
 )
 def ending(cluster: Cluster) -> Iterator[CheckResult]:
@@ -269,7 +273,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         host=host,
         node=node,
         component=pod_roles.name(first.pod),
-        because=(*_asks_itself(rows), *_without_module(rows)),
+        because=(*_asks_itself(rows), *_of_kernel(rows)),
         severity=severity,
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, first.node, probe or first.pod.line))
@@ -311,12 +315,14 @@ def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
     return ()
 
 
-def _without_module(rows: Iterable[_Ending]) -> tuple[str, ...]:
-    """Return KM520 where a pod ends for want of a module of the kernel."""
-    messages = (row.pod.known for row in rows)
-    if any(row is not None and row.id == boot.WITHOUT_NETFILTER for row in messages):
-        return ("KM520",)
-    return ()
+def _of_kernel(rows: Iterable[_Ending]) -> tuple[str, ...]:
+    """Return the faults about what of the kernel a pod says that it ends for."""
+    rows = [row for row in rows if row.pod.known is not None and row.host is not None]
+    names = {row.pod.known.id for row in rows if row.pod.known is not None}
+    codes = {name: code for name, code in _KERNEL_FAULTS.items() if name in names}
+    if not any(row.host is not None and row.host.network.is_loose for row in rows):
+        codes.pop(LOOSE, None)
+    return tuple(codes.values())
 
 
 def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | None]:

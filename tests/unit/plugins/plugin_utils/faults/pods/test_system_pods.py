@@ -426,5 +426,20 @@ def test_a_file_that_selinux_denies_a_container(world, enforce, program, is_know
     assert found.summary.count("Known cause") == 1
     assert ("SELinux of w1 denies /opt/cni/bin/flannel" in found.summary) is is_known
     assert ("container_file_t" in found.remedy) is is_known
-    assert ("df -h" not in found.remedy) is is_known
-    assert (line in [proof.text for proof in found.evidence]) is is_known
+    assert ("namei -l" not in found.remedy) is is_known
+    assert ("/var/log/audit/audit.log" in [proof.path for proof in found.evidence]) is is_known
+
+
+RPF = (
+    "2019-04-19 16:56:55.642 [FATAL][1436] int_dataplane.go 824: Kernel's RPF check is set to"
+    " 'loose'.  This would allow endpoints to spoof their IP address."
+)
+
+
+@pytest.mark.parametrize(("value", "because"), [(2, ("KM534",)), (1, ())])
+def test_the_filter_that_calico_refuses_is_why(world, value, because):
+    network_evidence.network(world, rp_filter=value)
+    end(world, pod="calico-node-bcdfg", container="calico-node", line=RPF)
+    result = world.judge(faults={"KM534", "KM550"})
+    (found,) = [item for item in result.findings if item.code == "KM550"]
+    assert found.because == because
