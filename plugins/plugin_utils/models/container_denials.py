@@ -123,7 +123,8 @@ def _read(row: AvcDenial, path: str, host: str) -> Denial:
         labels += f", and the file has the categories of another container ({categories})"
     return Denial(
         f"Known cause: SELinux of {host} denies {one_line(path, 200)} to"
-        f" {one_line(row.program, 40)} of that container ({' '.join(row.permissions)}): {one_line(labels, 300)}",
+        f" {one_line(row.program, 40)} of that container ({' '.join(row.permissions)}):"
+        f" {one_line(labels, 300)}",
         _advice(row, path, is_of_other=bool(categories)),
     )
 

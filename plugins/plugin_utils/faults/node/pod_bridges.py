@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from ...models import pod_networks as model
 from ...models.api_node import NodeView, and_others
 from ...models.cluster import Cluster, Host
+from ...models.host_network import IPVS
 from ...models.pod_networks import IpNetwork
 from ...models.result import EvidenceRef
 from ..base import Detection
@@ -53,7 +54,8 @@ def _ranges(cluster: Cluster, nodes: Sequence[NodeView]) -> list[IpNetwork]:
 def _addresses(view: NodeView, ranges: Sequence[IpNetwork]) -> Iterator[str]:
     """Yield the addresses of a machine that lie in the network of pods."""
     host = view.host
-    if host is None or not _bridges(host):
+    # kube-proxy gives kube-ipvs0 of each machine the addresses of Services, of whatever range.
+    if host is None or not _bridges(host) or host.network.has(IPVS):
         return
     if WEAVE in _bridges(host):
         ranges = [*ranges, RANGE_OF_WEAVE]

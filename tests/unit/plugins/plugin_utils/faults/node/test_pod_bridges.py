@@ -90,3 +90,11 @@ def test_two_nodes_with_one_network_are_told_once(given):
     node(given, "m1")["pod_cidrs"] = ["10.244.3.0/24"]
     (found,) = judged(given)
     assert "podCIDR" in found.summary
+
+
+def test_addresses_of_services_on_each_machine(given):
+    rows = [interface("eth0"), interface("cni0"), interface("kube-ipvs0")]
+    for name in ("m1", "w1"):
+        network(given, name, interfaces=rows)
+    share(given, POD)
+    assert judged(given) == []
