@@ -160,7 +160,7 @@ def _advice(row: AvcDenial, path: str, *, is_of_other: bool) -> str:
         folder = word
     label = "container_file_t"
     if row.domain.startswith("svirt_"):
-        label = "svirt_lxc_file_t (where the policy lacks it, svirt_sandbox_file_t)"
+        label = "svirt_lxc_file_t or svirt_sandbox_file_t, whichever the policy has"
     return (
         f"give {folder} the label of the files of containers, {label} (semanage fcontext -a -t"
         f" LABEL '{folder}(/.*)?' and restorecon -Rv {folder}; without semanage chcon -R -t LABEL"

@@ -91,7 +91,9 @@ def _hit(address: str, views: Sequence[NodeView]) -> Detection:
     place = ""
     if bridges:
         place = f" on {' or '.join(bridges)}"
-    newest = max(views, key=lambda view: str(view.created or ""))
+    newest, newest_clause = max(views, key=lambda view: str(view.created or "")), ""
+    if len({view.created for view in views}) == len(views):
+        newest_clause = f" ({newest.name} is the newest Node of them)"
     advice = (
         "drain it, stop its kubelet, remove the interface and the files of the former cluster (ip"
         " link delete NAME; rm -r /var/lib/cni, and the folder of the plugin's own data), and boot"
@@ -115,8 +117,8 @@ def _hit(address: str, views: Sequence[NodeView]) -> Detection:
             )
             for view in views[:SHOWN]
         ),
-        f"ip -4 -brief address on both shows it. Where one came from another cluster ({newest.name}"
-        f" is the newest Node of them), {advice}",
+        "ip -4 -brief address on both shows it. Where one came from another"
+        f" cluster{newest_clause}, {advice}",
         host=wording.host_name(newest),
         node=newest.name,
         component=address,

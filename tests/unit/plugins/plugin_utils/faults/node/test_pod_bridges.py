@@ -60,6 +60,7 @@ def test_a_bridge_that_a_machine_kept_of_another_cluster(given, bridge, address,
     assert f"m1, w1 have one and the same address {address}" in found.summary
     assert bridge in found.summary
     assert words in found.remedy
+    assert "w1 is the newest" in found.remedy
     assert {proof.host for proof in found.evidence} == {"m1", "w1"}
 
 
@@ -83,6 +84,14 @@ def test_a_machine_that_the_inventory_has_twice(given):
     share(given, POD)
     given.data("w1", "system")["addresses"] = given.data("m1", "system")["addresses"]
     assert judged(given) == []
+
+
+def test_which_node_is_newer_may_not_be_known(given):
+    share(given, POD)
+    for name in ("m1", "w1"):
+        node(given, name)["created"] = "2027-01-15T07:00:00Z"
+    (found,) = judged(given)
+    assert "newest" not in found.remedy
 
 
 def test_two_nodes_with_one_network_are_told_once(given):
