@@ -33,6 +33,7 @@ from . import (
     anonymous_client,
     certificates,
     cni_folders,
+    container_denials,
     control_plane,
     default_runtime,
     etcd_damage,
@@ -149,6 +150,7 @@ class Host:
     overlay: overlay_base.Base = field(default_factory=overlay_base.Base)
     cni_folders: CniFolders = field(default_factory=CniFolders)
     default_runtime: str = ""  # of containers without a RuntimeClass
+    container_denials: tuple[str, ...] = ()  # what SELinux denied containers, by the audit log
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -332,6 +334,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         overlay=overlay_base.extract(document),
         cni_folders=cni_folders.extract(document),
         default_runtime=default_runtime.extract(document),
+        container_denials=container_denials.extract(document),
     )
 
 

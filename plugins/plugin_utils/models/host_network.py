@@ -25,6 +25,7 @@ from .kubelet.config import Setting
 RESOLV_CONF = "/etc/resolv.conf"
 RP_FILTER, MAX_LINES = "rp_filter", 5
 IPVS, TUNNEL = "kube-ipvs0", "ipip"
+LOOSE_FILTER = 2  # a packet passes where any interface has a route to its sender
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ class HostNetwork:
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
     arp_addresses: frozenset[tuple[str, str]] = frozenset()
     tunnel_lines: tuple[str, ...] = ()
+
+    @property
+    def is_loose(self) -> bool:
+        """Tell whether the reverse path filter of all interfaces is the loose one."""
+        return self.answer.rp_filter == LOOSE_FILTER
 
     @property
     def asked_in_cluster(self) -> tuple[str, ...]:

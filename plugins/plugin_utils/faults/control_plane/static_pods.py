@@ -32,6 +32,7 @@ from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, known_message, message_class, pflag
 from ...parsers.component_log import Telling
+from ...parsers.known_message import Known
 from ..base import CheckResult, Detection, causes, node_check
 from ..known_causes import Source, with_cause, with_denial, with_rule
 from ..node import container_runtime
@@ -55,6 +56,17 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
 _USER = "runAsUser"
+# Known messages about networks that contradict each other, and the flags that have these.
+_OF_RANGES = ("node-range-", "cluster-ranges-", "service-ranges-")
+_RANGES = (
+    "allocate-node-cidrs",
+    "cidr-allocator-type",
+    "cluster-cidr",
+    "service-cluster-ip-range",
+    "node-cidr-mask-size",
+    "node-cidr-mask-size-ipv4",
+    "node-cidr-mask-size-ipv6",
+)
 SHOWN = 5  # places of flags in an advice
 # Ends whose reason its log tells.
 _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_restart.UNKNOWN))
@@ -393,7 +405,19 @@ def _explained(hit: Detection, subject: _Component, telling: Telling, last: str)
     row = row or known_message.first((use.component,), telling.before(lines), release)
     if row is None:
         return with_rule(hit, (telling.line or kubelet,), Source(use.words))
-    return with_cause(hit, row)
+    hit = with_cause(hit, row)
+    return replace(hit, summary=f"{hit.summary}{_ranges(use, row)}")
+
+
+def _ranges(use: FileUse, row: Known) -> str:
+    """Return what the manifest has of flags that contradict each other, as a sentence, or ""."""
+    if not row.id.startswith(_OF_RANGES):
+        return ""
+    rows = [(name, pflag.string_flag(use.words, name)) for name in _RANGES]
+    shown = " ".join(f"--{name}={value}" for name, value in rows if value is not None)
+    if not shown:
+        return ""
+    return f". Its manifest has {one_line(shown, 300)}"
 
 
 def _end_beside_log(end: End | None) -> End | None:

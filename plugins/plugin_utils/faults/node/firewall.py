@@ -25,7 +25,8 @@ from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
 from ...models.result import EvidenceRef, Missing
-from ...parsers import firewall, pflag
+from ...parsers import avc_denial, firewall, pflag
+from ...parsers.avc_denial import AvcDenial
 from ...parsers.firewall import Wall
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from .boot import NO_KUBELET, selinux_modes
@@ -38,7 +39,6 @@ SHOWN = 3
 _DIALED = re.compile(
     r"(?:remote-peer-id|failed to reach the peer|rafthttp).{1,400}dial tcp (\S{2,60}):(\d{1,5}): "
 )
-_FIELD = re.compile(r'\b(comm|name|scontext|tcontext)=(?:"([^"]*)"|(\S+))')
 # The domains of kubelet and runtime themselves: container-selinux's (k3s and RKE2 are labelled as
 # its runtime; docker_t in those of RHEL 7 before it was one with container_runtime_t), the
 # reference policy's of Debian and Gentoo (dockerd_t), and those of RKE2's own static pods. Pods'
@@ -534,49 +534,38 @@ def _audit_gap(denials: Denials) -> tuple[str, str]:
     return "ok", ""
 
 
-def _fields(line: str) -> dict[str, str]:
-    return {key: quoted or bare for key, quoted, bare in _FIELD.findall(line)}
-
-
-def _program(fields: Mapping[str, str]) -> str:
+def _program(denial: AvcDenial) -> str:
     """Return the program that it was denied to.
 
     Just before it executes a unit's program, systemd's child is called by its last eight letters,
     as in (ntainerd): then the file counts.
     """
-    comm = fields.get("comm", "")
-    if comm.startswith("("):
-        return fields.get("name", comm)
-    return comm
+    if denial.program.startswith("("):
+        return denial.name or denial.program
+    return denial.program
 
 
 def _concerns_node(line: str) -> bool:
     """Tell whether a line of the audit log denies something to one of a node's programs."""
-    fields = _fields(line)
-    domain = _type(fields.get("scontext", ""))
-    if domain in DOMAINS:
+    denial = avc_denial.read(line)
+    if denial.domain in DOMAINS:
         return True
-    if domain == "init_t" and fields.get("comm") == "systemd":
-        return fields.get("name", "") in UNITS
-    if domain in CONTAINERS:
-        return _program(fields).startswith(STATIC)
-    return domain in SERVICES and _program(fields).startswith(PROGRAMS)
-
-
-def _type(context: str) -> str:
-    """Return the third part of a context of SELinux: user, role, type and level."""
-    return [*context.split(":"), "", "", ""][2]
+    if denial.domain == "init_t" and denial.program == "systemd":
+        return denial.name in UNITS
+    if denial.domain in CONTAINERS:
+        return _program(denial).startswith(STATIC)
+    return denial.domain in SERVICES and _program(denial).startswith(PROGRAMS)
 
 
 def _denied(host: Host, lines: list[str]) -> Detection:
     programs = dict.fromkeys(
-        one_line(_program(_fields(line)) or "?", 40) for line in reversed(lines)
+        one_line(_program(avc_denial.read(line)) or "?", 40) for line in reversed(lines)
     )
     proofs = [
         EvidenceRef("log", host.host, path=AUDIT, text=one_line(line, 300))
         for line in lines[-SHOWN:]
     ]
-    clause, advice = _label(_fields(lines[-1]))
+    clause, advice = _label(avc_denial.read(lines[-1]))
     return Detection(
         f"SELinux enforces, and has denied something to"
         f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last"
@@ -589,10 +578,9 @@ def _denied(host: Host, lines: list[str]) -> Detection:
     )
 
 
-def _label(fields: Mapping[str, str]) -> tuple[str, str]:
+def _label(denial: AvcDenial) -> tuple[str, str]:
     """Return a clause with the label that is wrong, and the commands that correct it."""
-    name = one_line(fields.get("name", ""), 120)
-    label, domain = _type(fields.get("tcontext", "")), _type(fields.get("scontext", ""))
+    name, label = one_line(denial.name, 120), denial.label
     if name and label in MOVED:
         return (
             f"; {name} has the label {label}, which a file keeps that was moved from there",
@@ -610,10 +598,10 @@ def _label(fields: Mapping[str, str]) -> tuple[str, str]:
             " semanage fcontext -a -e /var/lib/kubelet FOLDER (or -e /var/lib/containers), then"
             " restorecon -Rv FOLDER; the package container-selinux has those labels. ",
         )
-    if domain == "unconfined_service_t":
+    if denial.domain == "unconfined_service_t":
         return (
-            f"; the runtime works in the domain {domain}, which a service has whose program has no"
-            " label of its own",
+            f"; the runtime works in the domain {denial.domain}, which a service has whose program"
+            " has no label of its own",
             "install the package container-selinux (k3s: k3s-selinux, RKE2: rke2-selinux), give the"
             " programs their label and restart the runtime: restorecon -v /usr/bin/containerd"
             " /usr/local/bin/containerd /usr/bin/runc /usr/local/sbin/runc; for a program in"

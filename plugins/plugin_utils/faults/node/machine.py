@@ -289,6 +289,8 @@ def _version(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection
 
 def _capacity(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detection]:
     """Report a Node with fewer CPUs or less memory than its machine has by now."""
+    if (view.capacity or {}).get("cpu") == 0 and host.machine.cpus:
+        yield _without_cpus(cluster, host, view)
     cpus, memory = list(_fewer_cpus(host, view)), list(_less_memory(host, view))
     less = [*cpus, *memory]
     if not less:
@@ -320,10 +322,35 @@ def _capacity(cluster: Cluster, host: Host, view: NodeView) -> Iterator[Detectio
     )
 
 
+def _without_cpus(cluster: Cluster, host: Host, view: NodeView) -> Detection:
+    """Describe a Node without a CPU: no time makes that, as the machine had one at its start."""
+    kernel = one_line(host.machine.kernel or "not known", 80)
+    return Detection(
+        f"the Node has a capacity of 0 CPUs (status.capacity), and its machine {host.machine.cpus}:"
+        f" no pod that asks for CPU is placed there. Its kubelet {one_line(view.kubelet, 40)} found"
+        " no processor in what the kernel tells of them. The one known cause is a kernel that is"
+        f" built without CONFIG_NUMA (its kernel is {kernel}): the kubelet counts processors by the"
+        " folders of NUMA nodes (/sys/devices/system/node/node*), which are not there then",
+        (
+            _node_proof(cluster, view, f"capacity: {_amounts(view)}"),
+            EvidenceRef("file", host.host, path="/sys/devices/system/cpu/online"),
+        ),
+        "ls /sys/devices/system/node on the machine (and grep CONFIG_NUMA= /boot/config-$(uname"
+        " -r), or zcat /proc/config.gz): where there is no node0, boot a kernel that has"
+        " CONFIG_NUMA, or install another patch release of the kubelet (pre-releases of 1.19 count"
+        " so); where it is there, see the lines of the kubelet's start about its machine, and"
+        f" {RESTART} (see https://github.com/kubernetes/kubernetes/issues/89859)",
+        host=host.host,
+        node=view.name,
+        component=KUBELET,
+        severity="critical",
+    )
+
+
 def _fewer_cpus(host: Host, view: NodeView) -> Iterator[str]:
     posted = (view.capacity or {}).get("cpu")
     cpus = host.machine.cpus
-    if posted is not None and cpus is not None and posted < 1000 * cpus:
+    if posted and cpus is not None and posted < 1000 * cpus:
         yield f"{posted // 1000} of {cpus} CPUs"
 
 

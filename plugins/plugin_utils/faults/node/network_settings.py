@@ -21,6 +21,7 @@ from ...models import ages, pod_start
 from ...models import pod_networks as model_pods
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
+from ...models.host_network import LOOSE_FILTER
 from ...models.moments import moment
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
@@ -28,7 +29,8 @@ from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from . import shared_addresses
 from .wording import MORE_MODULES
 
-OPENVSWITCH = "openvswitch"
+OPENVSWITCH, RP_FILTER = "openvswitch", "rp_filter"
+WITH_LOOSE_FILTER = "calico-rp-filter-loose"  # a row of known messages
 # The kernel loads others by itself, where their files are there.
 LACKING = {False: (ABSENT,), True: (ABSENT, AVAILABLE)}
 # Plugins by a part of the names of their pods' owners, and modules without which they do not work.
@@ -68,7 +70,7 @@ NAMES = ("cni", "docker", "br-", "kube-", "dummy", "nodelocaldns", "virbr", "tap
     "A setting of the host works against the network plugin",
     severity="warning",
     applies="nodes with a kubelet",
-    needs=("system", "kubelet", "limits", "network"),
+    needs=("system", "kubelet", "limits", "network", "system_pods"),
     cluster_needs=("nodes", "pod_start"),
 )
 def against(cluster: Cluster) -> Iterator[CheckResult]:
@@ -93,6 +95,7 @@ def against(cluster: Cluster) -> Iterator[CheckResult]:
 def _of_host(cluster: Cluster, host: Host, nodes: Sequence[NodeView]) -> CheckResult:
     hits = [
         *_reverse_path(host),
+        *_loose_path(host),
         *_networkd(host),
         *_manager(cluster, host, nodes),
         *_two_backends(host),
@@ -163,7 +166,40 @@ def _reverse_path(host: Host) -> Iterator[Detection]:
         " files for each interface that is made later too",
         host=host.host,
         node=host.node,
-        component="rp_filter",
+        component=RP_FILTER,
+    )
+
+
+def _loose_path(host: Host) -> Iterator[Detection]:
+    """Report a loose filter (2) that Calico refuses; it says so, unless it is told to accept it."""
+    names = [pod.known.id for pod in host.system_pods if pod.known is not None]
+    if not host.network.is_loose or WITH_LOOSE_FILTER not in names:
+        return
+    lines = [row for row in host.network.rp_filter_lines if row[2].rstrip().endswith("2")]
+    source = "".join(f": {path} sets it" for path, _line, _text in lines[:1])
+    yield Detection(
+        f"net.ipv4.conf.all.rp_filter is {LOOSE_FILTER} (loose){source}, which calico-node refuses"
+        " at its start: with it a pod may send packets with the address of another one",
+        (
+            EvidenceRef(
+                "file",
+                host.host,
+                path="/proc/sys/net/ipv4/conf/all/rp_filter",
+                text=f"rp_filter {LOOSE_FILTER}",
+            ),
+            *(
+                EvidenceRef("file", host.host, path=path, line=line, text=text)
+                for path, line, text in lines
+            ),
+        ),
+        "write net.ipv4.conf.all.rp_filter = 1 into /etc/sysctl.d/99-zzz-calico.conf, which comes"
+        " after the other files, and apply it (sysctl --system; sysctl net.ipv4.conf.all.rp_filter"
+        " shows it); calico-node then starts by itself. FELIX_IGNORELOOSERPF=true of calico-node"
+        " accepts 2; pods may then send with addresses of others",
+        host=host.host,
+        node=host.node,
+        component=RP_FILTER,
+        severity="critical",
     )
 
 

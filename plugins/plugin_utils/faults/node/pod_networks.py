@@ -17,7 +17,7 @@ from ...models.pod_networks import Allocation, IpNetwork
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..pods import system_pods
-from . import flannel_tunnels, wording
+from . import flannel_tunnels, pod_bridges, wording
 
 MANAGER = model.MANAGER
 JOINING = 120.0  # seconds in which a Node gets its network
@@ -33,7 +33,7 @@ CALICO = "projectcalico.org/IPv4Address"
     "Networks of pods do not fit the Nodes",
     severity="warning",
     applies="clusters whose controller manager, or another one, gives Nodes networks for pods",
-    needs=("instances", "kubelet", "network"),
+    needs=("system", "instances", "kubelet", "network"),
     cluster_needs=("nodes",),
     current_only=True,
 )
@@ -53,6 +53,7 @@ def unfit(cluster: Cluster) -> Iterator[CheckResult]:
         *_overlapping(cluster, nodes),
         *_other_addresses(cluster, nodes),
         *flannel_tunnels.hits(cluster, nodes),
+        *pod_bridges.hits(cluster, nodes),
     ]
     yield CheckResult(tuple(hits), tuple(missing))
 

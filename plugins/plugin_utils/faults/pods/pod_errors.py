@@ -22,7 +22,7 @@ from ...models.repeated_errors import MACHINE, NETWORK
 from ...models.result import EvidenceRef, Missing
 from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import Source, explained, with_cause, with_rule
+from ..known_causes import Source, explained, with_cause, with_denial, with_rule
 from . import system_pods
 
 SHOWN = 5  # places in the evidence
@@ -49,6 +49,7 @@ _OTHERS = re.compile(
     r"|required revision has been compacted"
     r"|TLS handshake error|NXDOMAIN|http: Handler timeout|client disconnected|broken pipe"
 )
+WITHOUT_PROVIDER_ID, EXTERNAL = "vsphere-node-without-provider-id", "external"
 _DOWN, _IPIP = "Network is down", "tunl0"
 _DIGITS = re.compile(r"[0-9]+")
 # A balancer of the node's agent, in front of the API servers, listens at such an address.
@@ -150,7 +151,7 @@ def saying(cluster: Cluster) -> Iterator[CheckResult]:
     groups: dict[tuple[str, str, str, str], list[_Saying]] = {}
     for row in _sayings(cluster):
         groups.setdefault(row.kind, []).append(row)
-    hits = [_hit(rows) for rows in groups.values()]
+    hits = [_hit(cluster, rows) for rows in groups.values()]
     hits += _plugins(cluster)
     hits += _mig_failures(cluster)
     note = system_pods.notes(map(_note, cluster.hosts))
@@ -181,14 +182,15 @@ def _missing(cluster: Cluster) -> Iterator[Missing]:
             yield Missing(host.host, "system_pods", "error")
 
 
-def _hit(rows: list[_Saying]) -> Detection:
+def _hit(cluster: Cluster, rows: list[_Saying]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
     most = max(rows, key=lambda row: row.pod.count)
     pod = most.pod
     name = f"{pod.namespace}/{pod_roles.workload(pod)}"
     summary = f"{name} on {and_others(nodes)} repeats an error, {_count(pod)}: {pod.message}"
-    if pod.clause:
+    denial = system_pods.denied(first.host, first.pod, first.pod.message)
+    if pod.clause and not denial.line:
         summary += f": {pod.clause}"
     summary += system_pods.kernel_clause(pod, first.host) + _unloaded(most)
     tunnel, reload = _tunnel(most)
@@ -199,14 +201,34 @@ def _hit(rows: list[_Saying]) -> Detection:
     node, host = system_pods.place(first.node, first.host, len(nodes))
     hit = Detection(
         "; ".join(filter(None, (summary, effect))),
-        tuple(_proof(row, row.pod.message) for row in rows[:SHOWN]),
-        reload + _advice(most),
+        (
+            *(_proof(row, row.pod.message) for row in rows[:SHOWN]),
+            *system_pods.proofs_of(first.host, denial),
+        ),
+        reload + _advice(most, is_denied=bool(denial.line)),
         host=host,
         node=node,
         component=pod.container,
         severity=first.severity,
     )
-    return with_rule(with_cause(hit, pod.known), (pod.message,), Source(name=pod.container))
+    if denial.line:
+        return with_denial(hit, denial.denial)
+    hit = with_cause(hit, pod.known)
+    if pod.known is not None and pod.known.id == WITHOUT_PROVIDER_ID:
+        hit = replace(hit, summary=f"{hit.summary}{_without_provider(cluster)}")
+    return with_rule(hit, (pod.message,), Source(name=pod.container))
+
+
+def _without_provider(cluster: Cluster) -> str:
+    """Return which kubelets run without an external cloud provider, as a clause, or ""."""
+    names = [
+        host.node or host.host
+        for host in cluster.hosts
+        if host.identity.runs and host.identity.cloud != EXTERNAL
+    ]
+    if not names:
+        return ""
+    return f". Without --cloud-provider={EXTERNAL} run the kubelets of {and_others(names)}"
 
 
 def _unloaded(row: _Saying) -> str:
@@ -251,8 +273,10 @@ def _count(pod: PodError) -> str:
     return f"{text}, last at {last:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _advice(row: _Saying) -> str:
+def _advice(row: _Saying, *, is_denied: bool) -> str:
     pod = row.pod
+    if is_denied:
+        return f"see {pod.path} on the node"
     look = f"see {pod.path} on the node, and correct what that line names"
     balancer = ""
     if pod_roles.role(pod) == "kube-proxy" and _AT_BALANCER.search(pod.message):

@@ -13,9 +13,18 @@ from ....module_utils.shared import system_namespaces
 from ...evidence import memoize
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
-from ...models import boot, default_runtime, host_network, kubelet_root, pod_roles, pod_start
+from ...models import (
+    boot,
+    container_denials,
+    default_runtime,
+    host_network,
+    kubelet_root,
+    pod_roles,
+    pod_start,
+)
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
+from ...models.container_denials import AUDIT, FileDenial
 from ...models.pod_errors import PodError
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
@@ -23,7 +32,7 @@ from ...models.system_pods import EndedPod, UnreadPods
 from ...parsers import error_answer, known_message, message_class, message_table
 from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import Source, with_cause, with_rule
+from ..known_causes import Source, with_cause, with_denial, with_rule
 from ..other_folders import with_root
 from . import end_context
 
@@ -43,6 +52,9 @@ KERNEL_ADVICE = (
     " requirements of that release of the agent and with nodes that work, and boot the kernel"
     " before or change the release"
 )
+# Known messages about a module or a setting of the kernel, and the faults that are about these.
+LOOSE = "calico-rp-filter-loose"
+_KERNEL_FAULTS = {boot.WITHOUT_NETFILTER: "KM520", LOOSE: "KM534"}
 FAILED = "Failed"  # the reason of such an event
 
 
@@ -174,11 +186,12 @@ def _failure(cluster: Cluster, pod: str) -> str:
     "A pod of the cluster itself ends again and again",
     severity="warning",
     applies="pods of kube-system, of networks and of add-ons, and agents of nodes",
-    needs=("system", "system_pods"),
+    needs=("system", "system_pods", "boot"),
     cluster_needs=("pod_start",),
     explained_by=causes("KM115", "KM178", "KM508", "KM512")
     | causes("KM520", component=boot.NETFILTER)
-    | causes("KM534", component="openvswitch"),
+    | causes("KM534", component="openvswitch")
+    | causes("KM534", component="rp_filter"),
     same_node=True,
 )
 def ending(cluster: Cluster) -> Iterator[CheckResult]:
@@ -235,7 +248,8 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     first = rows[0]
     nodes = list(dict.fromkeys(row.node for row in rows))
     severity, effect = _effect(first.pod)
-    clause, advice = _cause(first.pod)
+    denial = denied(first.host, first.pod, first.pod.line)
+    clause, advice = _cause(first.pod, is_denied=bool(denial.line))
     refused = kernel_clause(first.pod, first.host)
     if refused:
         advice = f"{KERNEL_ADVICE}; {advice}"
@@ -254,18 +268,33 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
     node, host = place(first.node, first.host, len(nodes))
     hit = Detection(
         "; ".join(filter(None, (f"{summary}{_said(first.pod)}{clause}{refused}", effect))),
-        tuple(_proofs(cluster, rows)),
+        (*_proofs(cluster, rows), *proofs_of(first.host, denial)),
         advice,
         host=host,
         node=node,
         component=pod_roles.name(first.pod),
-        because=(*_asks_itself(rows), *_without_module(rows)),
+        because=(*_asks_itself(rows), *_of_kernel(rows)),
         severity=severity,
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, first.node, probe or first.pod.line))
+    if denial.line:
+        return with_denial(hit, denial.denial)
     return with_rule(
         with_cause(hit, first.pod.known), (first.pod.line,), Source(name=first.pod.container)
     )
+
+
+def denied(host: Host | None, pod: EndedPod | PodError, line: str) -> FileDenial:
+    """Return what denies a container of a host the file that its line names."""
+    if host is None:
+        return FileDenial()
+    return container_denials.find(line, pod, host.host, host.container_denials)
+
+
+def proofs_of(host: Host | None, denial: FileDenial) -> Iterator[EvidenceRef]:
+    """Yield the line of the audit log that shows a denial."""
+    if host is not None and denial.line:
+        yield EvidenceRef("log", host.host, path=AUDIT, text=denial.line)
 
 
 def _effect(pod: EndedPod) -> tuple[str | None, str]:
@@ -286,12 +315,14 @@ def _asks_itself(rows: Iterable[_Ending]) -> tuple[str, ...]:
     return ()
 
 
-def _without_module(rows: Iterable[_Ending]) -> tuple[str, ...]:
-    """Return KM520 where a pod ends for want of a module of the kernel."""
-    messages = (row.pod.known for row in rows)
-    if any(row is not None and row.id == boot.WITHOUT_NETFILTER for row in messages):
-        return ("KM520",)
-    return ()
+def _of_kernel(rows: Iterable[_Ending]) -> tuple[str, ...]:
+    """Return the faults about what of the kernel a pod says that it ends for."""
+    rows = [row for row in rows if row.pod.known is not None and row.host is not None]
+    names = {row.pod.known.id for row in rows if row.pod.known is not None}
+    codes = {name: code for name, code in _KERNEL_FAULTS.items() if name in names}
+    if not any(row.host is not None and row.host.network.is_loose for row in rows):
+        codes.pop(LOOSE, None)
+    return tuple(codes.values())
 
 
 def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | None]:
@@ -315,12 +346,17 @@ def _said(pod: EndedPod) -> str:
     return "; its log was not read here"
 
 
-def _cause(pod: EndedPod) -> tuple[str, str]:
-    """Return what the line means, as a clause, and what to do about it."""
+def _cause(pod: EndedPod, *, is_denied: bool = False) -> tuple[str, str]:
+    """Return what the line means, as a clause, and what to do about it.
+
+    is_denied: whether it is known that SELinux denies it, so that nothing else comes into question
+    """
     container = f" -c {pod.container}" if pod.container else ""
     look = f"see its log: kubectl -n {pod.namespace} logs {pod.pod}{container} --previous"
     if pod.told_in or pod.path:
         look = f"see {pod.told_in or pod.path} on the node"
+    if is_denied:
+        return "", look
     if pod.reading is None:
         answer = error_answer.read(pod.line, message_table.LIBRARY)
         if answer is None:

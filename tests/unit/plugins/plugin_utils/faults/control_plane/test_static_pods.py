@@ -603,3 +603,14 @@ def test_a_file_that_selinux_denies_to_root(world, enforce, error, user, is_told
     (one,) = found(world)
     assert ("SELinux enforces" in one.summary) is is_told
     assert ("container-selinux" in one.remedy) is is_told
+
+
+def test_the_networks_that_contradict_each_other_are_shown(world):
+    flags = ("--cluster-cidr=10.244.0.0/25", "--node-cidr-mask-size=24")
+    stop(world, MANAGER)
+    world.manifest("m2", MANAGER, "--leader-elect=true", *flags)
+    line = "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than"
+    ended(world, component=MANAGER, lines=[f"F1015 1 x.go:1] {line} --node-cidr-mask-size"])
+    (one,) = found(world)
+    shown = one.summary.partition("Known cause")[2].partition("Its manifest has ")[2]
+    assert shown == " ".join(flags)

@@ -253,3 +253,13 @@ def test_a_kubelet_that_has_just_started_has_time(running):
 def test_no_api(running):
     running.api.update(status="error", reason="connection refused", collectors={})
     assert judged(running)[0] == "unknown"
+
+
+def test_a_machine_whose_processors_the_kubelet_does_not_find(running):
+    running.data("w1", "system")["kernel"] = "5.6.0"
+    node(running, "w1")["capacity"] = {"cpu": 0, "memory": 16 * GIB}
+    verdict, (found,) = judged(running)
+    assert (verdict, found.severity) == ("present", "critical")
+    assert "CONFIG_NUMA (its kernel is 5.6.0)" in found.summary
+    assert "more came online" not in found.summary
+    assert "89859" in found.remedy

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.support import network_evidence
+from tests.unit.support import ended_pods, network_evidence
 from tests.unit.support.api_nodes import node
 from tests.unit.support.network_evidence import interface, service
 
@@ -250,3 +250,25 @@ def test_modules_matter_where_a_plugin_does_not_start(answered):
 def test_packets_of_pods_that_their_tunnel_does_not_take(answered, pods, tunnel, name, verdict):
     has(answered, interface("cali*", mtu=pods), interface(name, mtu=tunnel), interface("eth0"))
     assert judged(answered)[0] == verdict
+
+
+RPF = "2019-04-19 [FATAL][1436] int_dataplane.go 824: Kernel's RPF check is set to 'loose'."
+
+
+@pytest.mark.parametrize(
+    ("value", "line", "verdict"),
+    [
+        (2, RPF, "present"),
+        (1, RPF, "clear"),  # it was set since
+        (2, "level=fatal msg=Unauthorized", "clear"),  # Calico is told to accept it
+    ],
+)
+def test_the_filter_that_calico_refuses(answered, value, line, verdict):
+    answered.data("w1", "network")["rp_filter"] = value
+    ended_pods.end(answered, pod="canal-bcdfg", container="calico-node", line=line)
+    told, found = judged(answered)
+    assert told == verdict
+    assert [(item.component, item.severity) for item in found] == [
+        ("rp_filter", "critical") for _item in found
+    ]
+    assert all("rp_filter = 1" in item.remedy for item in found)

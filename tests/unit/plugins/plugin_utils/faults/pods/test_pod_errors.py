@@ -349,3 +349,45 @@ def test_a_mig_manager_is_no_device_plugin(world):
     for item in world.data("api", "nodes")["items"]:
         item["devices"] = {"nvidia.com/gpu": [0, 0]}
     assert judged(world, "KM560")[1] == []
+
+
+# coreos/fedora-coreos-tracker#927
+XTABLES = (
+    "E0816 09:14:07.2 1 iptables.go:115] Failed to ensure iptables rules: running [/sbin/iptables"
+    " --wait]: exit status 4: Fatal: can't open lock file /run/xtables.lock: Permission denied"
+)
+AVC = (
+    'type=AVC msg=audit(1.0:2): avc:  denied  {{ read }} for  pid=3 comm="iptables" name="{name}"'
+    " scontext=system_u:system_r:container_t:s0:c1,c2"
+    " tcontext=system_u:object_r:iptables_var_run_t:s0 tclass=file permissive=0"
+)
+
+
+@pytest.mark.parametrize(("name", "is_known"), [("xtables.lock", True), ("other.lock", False)])
+def test_a_file_that_selinux_denies_a_container(world, name, is_known):
+    line = AVC.format(name=name)
+    world.data("w1", "boot").update(
+        selinux={"enforce": "1", "config": "enforcing"},
+        denials={"count": 1, "lines": [line], "cut": False, "since": True},
+    )
+    say(world, XTABLES, pod="kube-flannel-bcdfg", container="kube-flannel", count=20)
+    (found,) = judged(world, "KM560")[1]
+    assert ("SELinux of w1 denies /run/xtables.lock" in found.summary) is is_known
+    assert ("privileged: true" in found.remedy) is is_known
+    assert ("/var/log/audit/audit.log" in [proof.path for proof in found.evidence]) is is_known
+
+
+EMPTY = "E0119 10:14:24.2 1 nodemanager.go:182] shakeOutNodeIDLookup failed. Err=nodeID is empty"
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_named"),
+    [(["kubelet"], True), (["kubelet", "--cloud-provider=external"], False)],
+)
+def test_kubelets_without_the_cloud_provider_are_named(world, argv, is_named):
+    world.data("w1", "kubelet")["argv"] = argv
+    say(world, EMPTY, pod="vsphere-cloud-controller-manager-bcdfg", container="vsphere", count=20)
+    (found,) = judged(world, "KM560")[1]
+    assert "spec.providerID" in found.summary
+    clause = found.summary.partition("Without --cloud-provider=external run")[2]
+    assert ("w1" in clause) is is_named

@@ -401,3 +401,45 @@ def test_a_service_address_whose_proxy_ends(world, is_down):
         end(world)
     found = next(hit for hit in judged(world, "KM550")[1] if hit.component == "kube-flannel")
     assert ("kube-proxy of that node" in found.summary.partition("Known cause")[0]) is is_down
+
+
+# flatcar/Flatcar#635
+AVC = (
+    'type=AVC msg=audit(1.0:2): avc:  denied  {{ write }} for  pid=3 comm="{program}" name="{name}"'
+    " scontext=system_u:system_r:container_t:s0:c1,c2 tcontext=system_u:object_r:usr_t:s0"
+    " tclass=dir permissive=0"
+)
+COPY = "cp: can't create '/opt/cni/bin/flannel': Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("enforce", "program", "is_known"), [("1", "cp", True), ("0", "cp", False), ("1", "mv", False)]
+)
+def test_a_file_that_selinux_denies_a_container(world, enforce, program, is_known):
+    line = AVC.format(program=program, name="bin")
+    world.data("w1", "boot").update(
+        selinux={"enforce": enforce, "config": "enforcing"},
+        denials={"count": 1, "lines": [line], "cut": False, "since": True},
+    )
+    end(world, pod="kube-flannel-ds-bcdfg", container="install-cni-plugin", line=COPY)
+    (found,) = judged(world, "KM550")[1]
+    assert found.summary.count("Known cause") == 1
+    assert ("SELinux of w1 denies /opt/cni/bin/flannel" in found.summary) is is_known
+    assert ("container_file_t" in found.remedy) is is_known
+    assert ("namei -l" not in found.remedy) is is_known
+    assert ("/var/log/audit/audit.log" in [proof.path for proof in found.evidence]) is is_known
+
+
+RPF = (
+    "2019-04-19 16:56:55.642 [FATAL][1436] int_dataplane.go 824: Kernel's RPF check is set to"
+    " 'loose'.  This would allow endpoints to spoof their IP address."
+)
+
+
+@pytest.mark.parametrize(("value", "because"), [(2, ("KM534",)), (1, ())])
+def test_the_filter_that_calico_refuses_is_why(world, value, because):
+    network_evidence.network(world, rp_filter=value)
+    end(world, pod="calico-node-bcdfg", container="calico-node", line=RPF)
+    result = world.judge(faults={"KM534", "KM550"})
+    (found,) = [item for item in result.findings if item.code == "KM550"]
+    assert found.because == because
