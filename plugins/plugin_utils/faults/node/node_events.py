@@ -72,7 +72,7 @@ def times(report: Report) -> str:
     event = report.event
     if report.when:
         return report.when
-    count = "once" if event.count == 1 else f"{event.count} times"
+    count = times(event.count)
     last = f", last at {one_line(event.last, 40)}" if event.last else ""
     return f"{count} ({one_line(event.reason, 80)}){last}"
 
