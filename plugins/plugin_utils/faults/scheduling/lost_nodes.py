@@ -434,7 +434,7 @@ def _full_name(pod: str, entry: PendingPods) -> str:
 
 def _counts(pods: _Waiting) -> str:
     message = scheduling_message.parse(pods[0][1].message)
-    return f"{message.total} of {counted(message.nodes or 0, 'node')}"
+    return f"{counted(message.total or 0, 'node')} of {message.nodes}"
 
 
 def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tuple[str, ...]:
