@@ -99,7 +99,7 @@ def _require_default_inventory() -> None:
 
 def _near(name: str, known: list[str]) -> str:
     end = nearest(name, known)
-    return end if end.startswith("the nearest") else f"it has {len(known)} others"
+    return end if end.startswith("the nearest") else f"it has {len(known)} of other names"
 
 
 def _of_cluster(

@@ -16,7 +16,7 @@ OK, WARNING, CRITICAL, UNKNOWN = range(4)
 SHOWN = 5  # findings in the line
 WIDEST = 500  # characters of the line, without the figures
 REASONS = ("ok", "threshold")  # of runs whose counts say it all
-_LAST_LINE = re.compile(r"^kubemend: [0-9]+ hosts, .*; report: (?P<folder>.+)$", re.MULTILINE)
+_LAST_LINE = re.compile(r"^kubemend: [0-9]+ hosts?, .*; report: (?P<folder>.+)$", re.MULTILINE)
 _MESSAGE = re.compile(r'"msg": ("(?:[^"\\]|\\.)*")')
 
 
@@ -65,7 +65,10 @@ def _of_report(report: Mapping[str, Any]) -> tuple[int, str]:
         state = WARNING
     if counts["critical"]:
         state = CRITICAL
-    text = ", ".join(f"{counts[name]} {name}" for name in ("hosts", *list(counts)[:3]))
+    noun = "host" if counts["hosts"] == 1 else "hosts"
+    text = ", ".join(
+        [f"{counts['hosts']} {noun}", *(f"{counts[name]} {name}" for name in list(counts)[:3])]
+    )
     places = _places(report["findings"])
     if places:
         text += f": {places}"

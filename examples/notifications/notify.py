@@ -51,8 +51,9 @@ def counts_of(report):
     """Return one line with the counts of a report."""
     summary = report["summary"]
     hosts = sum(row["status"] != "not_asked" for row in report["hosts"])
+    noun = "host" if hosts == 1 else "hosts"
     return (
-        f"kubemend: {hosts} hosts, {summary['critical']} critical, {summary['warning']} warning,"
+        f"kubemend: {hosts} {noun}, {summary['critical']} critical, {summary['warning']} warning,"
         f" {summary['unknown']} unknown"
     )
 

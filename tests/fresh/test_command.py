@@ -64,4 +64,4 @@ def test_the_page_is_true_word_by_word(wheels):
         assert "the nearest one is audit" in done.stdout
         done = node.run("/root/.local/bin/kubemend audit localhost -c local")
         assert done.returncode == 0, done.stdout
-        assert "kubemend: 1 hosts, " in done.stdout
+        assert "kubemend: 1 host, " in done.stdout

@@ -147,7 +147,7 @@ def test_a_chat_gets_one_message_whose_text_is_no_markup(folder, receiver):
     ((path, _headers, message),) = requests
     assert path == "/services/x"
     assert message["text"].splitlines() == [
-        "kubemend: 1 hosts, 1 critical, 2 warning, 0 unknown",
+        "kubemend: 1 host, 1 critical, 2 warning, 0 unknown",
         ":red_circle: KM101 m1 kube-scheduler: a &lt;!channel&gt; &amp; b",
         ":large_yellow_circle: KM407 w1: a &lt;!channel&gt; &amp; b",
         ":large_yellow_circle: KM901 w 2: a &lt;!channel&gt; &amp; b",
@@ -203,7 +203,7 @@ def test_a_mail_has_the_report_of_the_terminal(folder, mails):
         "<b@example.com>",
     ]
     message = email.message_from_bytes(data, policy=email.policy.default)
-    assert message["Subject"] == "kubemend: 1 hosts, 1 critical, 2 warning, 0 unknown"
+    assert message["Subject"] == "kubemend: 1 host, 1 critical, 2 warning, 0 unknown"
     assert message["Auto-Submitted"] == "auto-generated"
     content = message.get_content().replace("\r\n", "\n")
     assert content == (folder / "report.txt").read_text(encoding="utf-8")

@@ -86,7 +86,7 @@ def test_under_limit_the_others_are_not_asked_and_the_api_is_asked_anyway(operat
     report = done.report()
     assert "KM101" in {item["code"] for item in report["not_judged"]}
     assert "KM101" not in {item["code"] for item in report["verdicts"]}
-    assert "kubemend: 1 hosts" in done.stdout
+    assert "kubemend: 1 host" in done.stdout
 
 
 def test_a_symptoms_playbook_shows_its_differential(operator):
@@ -306,7 +306,7 @@ def test_replay_under_limit_is_not_skipped(operator):
     done = operator.run("replay", "-e", "kubemend_evidence=kept", "--limit", "w1")
     assert done.rc == 0, done.output
     assert done.report()["mode"] == "replay"
-    assert done.stdout.count("kubemend: 1 hosts") == 1
+    assert done.stdout.count("kubemend: 1 host") == 1
 
 
 @pytest.mark.parametrize("path", sorted(PLAYBOOKS.glob("*.yml")), ids=lambda path: path.stem)

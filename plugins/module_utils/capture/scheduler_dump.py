@@ -23,6 +23,7 @@ from ..changes import journal_entry, signals
 from ..collectors import registry
 from ..collectors.node import space
 from ..kubeapi.client import LIST, ApiError
+from ..shared.text import counted
 from ..state.api_target import reached
 from ..state.storage import ROOT, ChangeError
 from ..system import component_process, files, procfs
@@ -138,7 +139,8 @@ def _nothing_but_nodes(params):
     cached = float(size.group(1))
     if cached > nodes:
         raise ChangeError(
-            f"nothing was sent: its cache has {int(cached)} nodes and the API has {nodes:d}, and a"
+            f"nothing was sent: its cache has {counted(int(cached), 'node')} and the API has"
+            f" {nodes:d}, and a"
             " scheduler may end when it dumps a node that is gone"
         )
 

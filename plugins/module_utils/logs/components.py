@@ -14,6 +14,7 @@ import struct
 import time
 
 from ..shared import log_defaults
+from ..shared.text import counted
 from ..system import files, json_line, procfs
 from . import journald
 from . import lines as log_lines
@@ -301,6 +302,7 @@ def _leave_out(worker, share):
         if missing:
             record.update(lines_kept=record["lines_kept"] - missing, truncated=True)
             record["notes"] = record["notes"] + [
-                f"{missing:d} lines were left out, since other components need their share of"
+                f"{counted(missing, 'line was', 'lines were')} left out, since other components"
+                " need their share of"
                 f" max_bytes{last}"
             ]

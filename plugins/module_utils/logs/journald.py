@@ -8,6 +8,7 @@ import re
 import select
 import time
 
+from ..shared.text import counted
 from ..system import command, kubelet_process
 from . import lines as log_lines
 from .sources import SLACK, Late
@@ -160,7 +161,7 @@ def dropped(entries, unit, since, until):
             count += int(match.group(1))
     if not count:
         return None
-    return f"journald suppressed {count:d} messages of {unit}, by its rate limit"
+    return f"journald suppressed {counted(count, 'message')} of {unit}, by its rate limit"
 
 
 def _lost(sink, process):

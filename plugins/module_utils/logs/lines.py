@@ -8,6 +8,7 @@ import json
 import re
 import time
 
+from ..shared.text import counted
 from ..system import files
 
 LONGEST = 65536  # bytes of one line that are matched; of what is longer only the length is known
@@ -249,7 +250,7 @@ def cut(raw, length, limit):
     while 0 < end < len(raw) and raw[end] & 0xC0 == 0x80:  # never within a character
         end -= 1
     text = raw[:end].decode("utf-8", "replace")
-    return f"{text}\u2026 [{length - end:d} more bytes]"
+    return f"{text}\u2026 [{counted(length - end, 'more byte')}]"
 
 
 def ends(raw, length, limit):
@@ -265,4 +266,4 @@ def ends(raw, length, limit):
     while last < length and raw[last] & 0xC0 == 0x80:
         last += 1
     begun, ended = [part.decode("utf-8", "replace") for part in (raw[:first], raw[last:])]
-    return f"{begun}\u2026 [{last - first:d} bytes] \u2026{ended}"
+    return f"{begun}\u2026 [{counted(last - first, 'byte')}] \u2026{ended}"

@@ -10,6 +10,7 @@ import stat
 import time
 import zlib
 
+from ..shared.text import counted
 from ..system import (
     files,
     json_line,
@@ -102,7 +103,9 @@ class Sink:
         """End the source, with its status and notes."""
         notes = [note for note in notes if note]
         if self.unknown:
-            notes.append(f"{self.unknown:d} lines have no format that is known")
+            notes.append(
+                f"{counted(self.unknown, 'line has', 'lines have')} no format that is known"
+            )
         if self.left <= 0:
             notes.append(
                 FULL
@@ -274,7 +277,8 @@ def beginning(first, since, started, restart):
         )
     if restart:
         return (
-            f"what the {restart:d} containers before it logged is gone; this log begins at {moment}"
+            f"what the {counted(restart, 'container')} before it logged is gone; this log begins"
+            f" at {moment}"
         )
     return f"this log begins at {moment}, within the window"
 

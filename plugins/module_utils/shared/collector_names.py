@@ -164,8 +164,8 @@ NODE = {
     "next_start": (
         "what the next start of the node reads: whether the programs of kubelet and runtime, and"
         " containerd's files, are those that started, sources of fstab that are not there, other"
-        " kernels and their modules, NVIDIA's driver and libraries, and which packages apt"
-        " upgrades by itself"
+        " kernels and their modules, NVIDIA's driver and libraries, and which packages apt, dnf or"
+        " yum upgrades by itself"
     ),
     "failed_units": (
         "units of systemd that failed, of those that pods and their node need (network, storage,"

@@ -17,6 +17,18 @@ def one_line(value, limit=300):
     return text[: limit - 1] + "\u2026"
 
 
+def counted(number, noun, plural=""):
+    """Return a number with its noun, in the plural unless it is one."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {plural or noun + 's'}"
+
+
+def times(number):
+    """Return how often something happened, in words."""
+    return "once" if number == 1 else f"{number} times"
+
+
 def ends(value, limit=300):
     """Return the value as one printable line; of a longer one its beginning and its end.
 

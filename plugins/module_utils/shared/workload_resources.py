@@ -8,6 +8,8 @@ The module is pure.
 
 import json
 
+from .text import counted
+
 LISTS = ("containers", "initContainers")
 
 
@@ -102,7 +104,10 @@ def _unready_replicas(spec, status):
     if replicas is None:
         replicas = 1
     if present > replicas:
-        return f"{present - replicas} of its former pods are still there"
+        return (
+            f"{counted(present - replicas, 'of its former pods is', 'of its former pods are')}"
+            " still there"
+        )
     # The first pods of a StatefulSet keep their template.
     strategy = spec.get("updateStrategy") or {}
     later = _count(strategy.get("rollingUpdate") or {}, "partition")
@@ -118,4 +123,4 @@ def _unready(pods, updated, ready, later=0):
     if updated >= pods - later and ready >= pods:
         return None
     expected = max(0, pods - later)
-    return f"{updated} of {expected} pods are recreated, {ready} of {pods} are ready"
+    return f"{updated} of {counted(expected, 'pod')} recreated, {ready} of {pods} ready"

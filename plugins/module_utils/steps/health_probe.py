@@ -9,6 +9,7 @@ runs. Only the answers of the process count: a correct file proves nothing.
 
 import time
 
+from ..shared.text import times
 from ..system import files, procfs
 
 # Other steps take these from here.
@@ -157,7 +158,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
         if result.shown_at is None and deadline.passed(now, state):
             if state.ended():
                 result.reason = (
-                    f"{result.reason} (the new process ended again {int(state.ended())} times)"
+                    f"{result.reason} (the new process ended again {times(int(state.ended()))})"
                 )
             return result
         time.sleep(PAUSE)
@@ -166,7 +167,7 @@ def wait(want, credentials, end, stable=None, hopeless=True, later=None):
 def _hopeless(result, state, now):
     """Return whether more patience is of no use: too many ends, or wrong for too long."""
     if state.ended() >= DEATHS:
-        result.reason = f"the new process ended again {int(state.ended())} times"
+        result.reason = f"the new process ended again {times(int(state.ended()))}"
         return True
     return _lasts(state.wrong_at, now, WRONG)
 

@@ -14,6 +14,7 @@ import time
 from ..collectors import registry
 from ..collectors.node import devices, instances, kubelet
 from ..shared import consent, restart_impact, units
+from ..shared.text import times
 from ..state import step_record
 from ..system import command, files, procfs, yaml_scalars
 from . import preconditions
@@ -212,7 +213,7 @@ def wait(fits, former, seconds=None):
         time.sleep(PAUSE)
     reason = watch.reason or f"it was not healthy for {int(STABLE)} s"
     if watch.deaths:
-        reason += f" (it ended again {int(watch.deaths)} times)"
+        reason += f" (it ended again {times(int(watch.deaths))})"
     return None, reason
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...module_utils.shared.text import counted
 from ...module_utils.shared.version import TOOL_VERSION
 from ..evidence import archive
 from ..evidence import document as evidence_document
@@ -274,7 +275,7 @@ def _codes(codes: list[str]) -> str:
     shown = ", ".join(codes[:MAX_CODES_SHOWN])
     remainder = len(codes) - MAX_CODES_SHOWN
     if remainder > 0:
-        shown += f" and {remainder} others"
+        shown += f" and {counted(remainder, 'other')}"
     return shown
 
 

@@ -255,7 +255,7 @@ def _lines_notice(host: str, document: Mapping[str, Any]) -> str:
         lost = sum(_line(host, item, off) is None for item in lines)
     if not lost:
         return ""
-    return f"{host}: {lost} of its lines are of no known shape, and were left out."
+    return f"{host}: {lost} of its lines left out, because their shape is not known."
 
 
 def _source_notices(document: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

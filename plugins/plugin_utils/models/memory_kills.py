@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...module_utils.shared.memory_kills import CGROUP, MAX_KILLS
+from ...module_utils.shared.text import times
 from ..evidence import contract
 from ..evidence.answers.cluster.object_events import ObjectEvent
 from ..evidence.answers.node.kernel_log import KernelLog, MemoryKill
@@ -105,21 +106,17 @@ def _folded(program: str) -> str:
 def _as_logged(event: ObjectEvent, kills: list[MemoryKill]) -> str:
     last = moment(max(kill.at or 0.0 for kill in kills))
     time = f", last at {last:%Y-%m-%dT%H:%M:%SZ}" if last is not None else ""
-    return f"{_times(len(kills))} in the last hour by its own log ({_reason(event)}){time}"
+    return f"{times(len(kills))} in the last hour by its own log ({_reason(event)}){time}"
 
 
 def _as_reported(event: ObjectEvent) -> str:
     """Return what events alone show: how many kills, and a time that none of them is after."""
-    count = f"{_times(event.texts)} " if event.texts else ""
+    count = f"{times(event.texts)} " if event.texts else ""
     time = f"at {one_line(event.first, 40)} or before" if event.first else "at an unknown time"
     return (
         f"{count}({_reason(event)}), first {time}: a kubelet that starts again reports old kills"
         " again, and the kernel's log was not read"
     )
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def _reason(event: ObjectEvent) -> str:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...module_utils.shared import quantity
+from ...module_utils.shared.text import counted
 from ..evidence import contract
 from ..evidence.answers.node import pressure
 from ..evidence.answers.node.kubelet import Kubelet
@@ -385,7 +386,7 @@ def _folder(host: str, folder: Large, complete: bool) -> EvidenceRef:
 
 
 def _content(folder: Large, complete: bool) -> str:
-    text = f"{size(folder.value)} in {folder.files} files"
+    text = f"{size(folder.value)} in {counted(folder.files, 'file')}"
     if not complete:
         text += ", or more: there was no time to count all"
     return text

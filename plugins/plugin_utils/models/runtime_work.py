@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...module_utils.shared.text import times
 from ..evidence import contract
 from ..evidence.answers.node.hangs import Hangs, Task
 from ..evidence.answers.node.kernel_log import KernelLog
@@ -116,7 +117,7 @@ def _state(answer: Runtime, unit: Unit) -> str:
     """Return how a runtime is now, as a clause, "" where that is not known."""
     restarts = ""
     if unit.restarts:
-        restarts = f", which systemd started again {unit.restarts} times,"
+        restarts = f", which systemd started again {times(unit.restarts)},"
     calls = (answer.calls or {}).values()
     if unit.runs and (OK in calls or answer.kind == DOCKER):
         return f"{unit.name}{restarts} runs and answers a call now"

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from ...module_utils.shared import pod_rejection
+from ...module_utils.shared.text import counted
 from ..evidence import contract
 from ..evidence.answers.cluster.pod import (
     Condition,
@@ -143,7 +144,7 @@ def _entries(answer: Pod, lines: Iterable[Mapping[str, Any]]) -> tuple[Entry, ..
     ranked += [(EVENT, entry) for entry in report.entries]
     entries = [entry for _rank, entry in sorted(ranked, key=_order)]
     if report.left_out:
-        notice = f"{report.left_out} more lines of the logs name these pods; they were left out"
+        notice = f"{counted(report.left_out, 'more line')} of the logs about these pods left out"
         entries.append(Entry(None, "s", "", "", notice, "log"))
     return tuple(entries)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from ...module_utils.shared.text import counted
 from ..evidence import memoize
 from ..evidence.answers.cluster.api_pod import NOT_COLLECTED
 from ..evidence.answers.cluster.locks import LockObject, Locks
@@ -449,7 +450,7 @@ def _no_quorum(count: int, here: list[Host]) -> str:
 
     count: the number of etcd's members, 0 if not known
     """
-    members = f" of {count} members" if count else ""
+    members = f" of {counted(count, 'member')}" if count else ""
     know = "knows" if len(here) == 1 else "know"
     names = and_others([host.host for host in here])
     return f"etcd has no quorum{members}: {names} {know} no leader"

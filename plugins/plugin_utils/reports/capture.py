@@ -14,6 +14,7 @@ from typing import Any
 from ...module_utils.shared.journal_names import FOLDER as JOURNAL
 from ...module_utils.shared.paths import ROOT
 from ...module_utils.shared.pod_rejection import REJECTED
+from ...module_utils.shared.text import counted
 from ...module_utils.shared.version import TOOL_VERSION
 from ..capture import log_merge, outcome
 from ..capture.outcome import Became
@@ -209,8 +210,8 @@ def _last_line(
     restored = sum(item.restored is True for item in done)
     hosts = len({line.host for line in lines})
     text = (
-        f"kubemend: {raised} levels raised, {restored} put back;"
-        f" {len(lines)} lines of {hosts} hosts: {path}"
+        f"kubemend: {counted(raised, 'level')} raised, {restored} put back;"
+        f" {counted(len(lines), 'line')} of {counted(hosts, 'host')}: {path}"
     )
     if sentence:
         text += f"; {sentence}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ...module_utils.shared.text import counted
 from ..models import node_hosts
 from ..models import result as model_result
 from ..planning.plan import Step
@@ -84,7 +85,7 @@ def _no_finding(row: model_result.HostRow, result: model_result.Result) -> str:
     unproven = "no cluster proven, "
     if _is_proven(row.cluster):
         unproven = ""
-    return f"no finding ({unproven}{row.judged} of {result.faults} faults judged)"
+    return f"no finding ({unproven}{row.judged} of {counted(result.faults, 'fault')} judged)"
 
 
 def _is_proven(key: str | None) -> bool:
@@ -168,9 +169,9 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     gaps = _gaps(result, answered, run)
     if not answered or gaps.exist():
         return f"No problem is known, but not everything was judged; {gaps.text()}."
-    hosts = phrases.counted(len(answered), "host")
+    hosts = counted(len(answered), "host")
     return (
-        f"No problems found{_waived(result)}: {result.faults} faults judged on"
+        f"No problems found{_waived(result)}: {counted(result.faults, 'fault')} judged on"
         f" {hosts}{_for_information(result)}."
     )
 
@@ -179,14 +180,14 @@ def _waived(result: model_result.Result) -> str:
     count = sum(item.waived is not None for item in result.findings)
     if not count:
         return ""
-    return f" but {phrases.counted(count, 'waived finding')}"
+    return f" but {counted(count, 'waived finding')}"
 
 
 def _for_information(result: model_result.Result) -> str:
     count = sum(item.state == "info" for item in result.findings)
     if not count:
         return ""
-    return f" ({phrases.counted(count, 'finding')} for information)"
+    return f" ({counted(count, 'finding')} for information)"
 
 
 def _titles(codes: Iterable[str], run: Run) -> dict[str, str]:
@@ -197,7 +198,7 @@ def _codes(titles: Mapping[str, str]) -> str:
     """Join a few codes, each with its title; return the number of many."""
     if len(titles) <= CODES_SHOWN:
         return ", ".join(f"{code} {title}".rstrip() for code, title in titles.items())
-    return f"{len(titles)} faults"
+    return counted(len(titles), "fault")
 
 
 def covered(coverage: model_result.Coverage, run: Run) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from ...module_utils.shared.text import counted
 from ..faults import CATALOGUE
 from ..models import result as model_result
 from . import host_names, phrases, times
@@ -55,10 +56,10 @@ def read(key: str | None, result: model_result.Result) -> str:
     rows = [row for row in result.hosts if row.cluster == key]
     for coverage in result.coverage:
         if coverage.cluster == key and coverage.nodes is not None:
-            text = f"{coverage.audited} of {phrases.counted(coverage.nodes, 'node')} read"
+            text = f"{coverage.audited} of {counted(coverage.nodes, 'node')} read"
             return text + _unread(coverage, coverage.nodes)
     answered = sum(row.status == "ok" for row in rows)
-    return f"{answered} of {phrases.counted(len(rows), 'host')} read"
+    return f"{answered} of {counted(len(rows), 'host')} read"
 
 
 def _unread(coverage: model_result.Coverage, nodes: int) -> str:
@@ -66,7 +67,7 @@ def _unread(coverage: model_result.Coverage, nodes: int) -> str:
     count = len(coverage.left) - (nodes - coverage.audited)
     if count <= 0:
         return ""
-    return f", {phrases.counted(count, 'other host')} not read"
+    return f", {counted(count, 'other host')} not read"
 
 
 def identity(result: model_result.Result, run: Run) -> str:
@@ -79,8 +80,8 @@ def identity(result: model_result.Result, run: Run) -> str:
         proven = [key for key in keys if key not in (None, model_result.UNPROVEN)]
         answered = sum(row.status == "ok" for row in result.hosts)
         parts += [
-            phrases.counted(len(proven), "cluster"),
-            f"{answered} of {phrases.counted(len(result.hosts), 'host')} read",
+            counted(len(proven), "cluster"),
+            f"{answered} of {counted(len(result.hosts), 'host')} read",
         ]
     seconds = _seconds(run)
     if seconds:
@@ -129,7 +130,7 @@ def counts(result: model_result.Result) -> dict[str, int]:
 def checked(result: model_result.Result) -> str:
     """Return how many faults were checked, and how many were not, each reason with its number."""
     codes = {item.code for item in result.verdicts}
-    parts = [f"{phrases.counted(len(codes), 'fault')} checked"]
+    parts = [f"{counted(len(codes), 'fault')} checked"]
     codes_by_reason: dict[str, set[str]] = {}
     for item in result.not_judged:
         if item.code not in codes:
@@ -153,9 +154,9 @@ def chains(entries: Sequence[Entry]) -> str:
         return ""
     further = [cause for entry in entries for cause in entry.others]
     roots = [entry for entry in entries if entry.depth == 0 and _explains(entry, further)]
-    findings = phrases.counted(sum(entry.group.count for entry in entries), "finding")
+    findings = counted(sum(entry.group.count for entry in entries), "finding")
     verb = "explains" if len(roots) == 1 else "explain"
-    return f"{findings}, {phrases.counted(len(roots), 'cause')} {verb} {explained} of them"
+    return f"{findings}, {counted(len(roots), 'cause')} {verb} {explained} of them"
 
 
 def _explains(entry: Entry, further: Iterable[Cause]) -> bool:

@@ -22,6 +22,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...module_utils.shared.text import counted
 from ..faults import symptoms
 from ..models import result as model_result
 from ..models.timeline import Timeline
@@ -252,7 +253,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(WORDS=WORDS, SYMBOLS=SYMBOLS, CHUNK=CHUNK, FEW_STEPS=FEW_STEPS)
+    environment.globals.update(
+        WORDS=WORDS, SYMBOLS=SYMBOLS, CHUNK=CHUNK, FEW_STEPS=FEW_STEPS, counted=counted
+    )
     return environment
 
 
@@ -508,12 +511,15 @@ def _steps(run: Run) -> list[dict[str, Any]]:
     """Return the plan, each step with its state and its diff, then steps outside of the plan."""
     done = {step["id"]: step for step in run.steps}
     planned = {step.id for step in run.plan}
-    return [_planned_step(step, done.get(step.id), run.mode) for step in run.plan] + [
-        _unplanned_step(step) for step in run.steps if step["id"] not in planned
-    ]
+    return [
+        _planned_step(step, done.get(step.id), run.mode, phrases.checks([step], run))
+        for step in run.plan
+    ] + [_unplanned_step(step) for step in run.steps if step["id"] not in planned]
 
 
-def _planned_step(step: Step, done: Mapping[str, str] | None, mode: str) -> dict[str, Any]:
+def _planned_step(
+    step: Step, done: Mapping[str, str] | None, mode: str, checks: list[str]
+) -> dict[str, Any]:
     state, reason = phrases.state_of(step, done, mode)
     return {
         "id": step.id,
@@ -525,6 +531,7 @@ def _planned_step(step: Step, done: Mapping[str, str] | None, mode: str) -> dict
         "state": state,
         "why": reason,
         "note": step.note,
+        "checks": checks,
         "diff": _diff(step.diff),
     }
 
@@ -540,6 +547,7 @@ def _unplanned_step(done: Mapping[str, str]) -> dict[str, Any]:
         "state": done["state"],
         "why": done.get("reason") or "",
         "note": "",
+        "checks": [],
         "diff": [],
     }
 

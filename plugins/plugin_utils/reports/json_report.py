@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from json import dumps
 from typing import Any
 
@@ -65,10 +65,7 @@ def _parts(result: model_result.Result, run: Run) -> dict[str, Any]:
         **_result_parts(result, run),
         "symptom": _symptom(run.symptom),
         "plan": [step.shown() for step in run.plan],
-        "steps": [
-            {"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""}
-            for step in run.steps
-        ],
+        "steps": map(_ended_step, run.steps),
         "timelines": [_timeline(item) for item in run.timelines],
     }
     if run.captures:
@@ -113,6 +110,13 @@ def _result_parts(result: model_result.Result, run: Run) -> dict[str, Any]:
         "lacks": [dict(conclusion.lack_of(item)) for item in result.lacks],
         "findings": map(_finding, result.findings),
     }
+
+
+def _ended_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    row = {"id": step["id"], "state": step["state"], "reason": step.get("reason") or ""}
+    if "verified" in step:
+        row["verified"] = [dict(check) for check in step["verified"]]
+    return row
 
 
 def _waiver(item: Waiver) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...module_utils.shared.text import counted
 from ..evidence.answers.cluster.pending import (
     BoundPods,
     GatedPods,
@@ -152,9 +153,7 @@ def _all(cluster: Cluster) -> str:
 
 
 def _total(count: int, is_cut: bool) -> str:
-    total = f"{count} pods are Pending"
-    if count == 1:
-        total = f"{count} pod is Pending"
+    total = counted(count, "pod is Pending", "pods are Pending")
     if is_cut:
         total += ", the list was cut"
     return total
@@ -223,7 +222,8 @@ def _refused(cluster: Cluster, row: PendingPods) -> str:
     # Other schedulers do not mention nodes that they need not try.
     if message.missing and lost_nodes.may_lose(cluster):
         parts.append(
-            f"it says nothing of {message.missing} of {message.nodes} nodes: whether one is lost,"
+            f"it says nothing of {message.missing} of {counted(message.nodes or 0, 'node')}:"
+            " whether one is lost,"
             " KM202 tells"
         )
     return f"{since} " + "; ".join(parts)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...module_utils.shared import collector_names
+from ..evidence.document import one_line
 from ..faults import CATALOGUE
 from ..models import result as model_result
 from ..models import writes
@@ -31,6 +32,14 @@ REASONS = {
     "tier": "an older release collected the evidence",
     "slice": "of whole clusters: replay judges the slices together",
 }
+CHECKED = {  # of a fault, by the evidence after the repair
+    "clear": "no longer found",
+    "not_applicable": "does not apply any more",
+    "present": "still found",
+    "unknown": "could not be judged",
+    "not_judged": "not judged",
+}
+_TIME = re.compile(r"T([0-9]{2}:[0-9]{2}:[0-9]{2})")
 DEEP = "needs -e kubemend_deep=true"
 MODES = {
     "observe": "observe: changes nothing",
@@ -103,6 +112,32 @@ def _state_planned(step: Step, mode: str) -> str:
     if mode == "plan":
         return "will be done"
     return "to do"
+
+
+def checks(steps: Iterable[Step], run: Run) -> list[str]:
+    """Return what the checks after these steps found of their faults, a line for each answer."""
+    done = {step["id"]: step for step in run.steps}
+    hosts: dict[tuple[str, str], list[str]] = {}
+    times: dict[tuple[str, str], str] = {}
+    for step in steps:
+        for check in done.get(step.id, {}).get("verified", ()):
+            answer = check["code"], check["verdict"]
+            hosts.setdefault(answer, []).append(step.host)
+            times[answer] = max(times.get(answer, ""), check["at"] or "")
+    several = len({verdict for _code, verdict in hosts}) > 1
+    lines = []
+    for (code, verdict), names in hosts.items():
+        line = f"{code} {run.titles.get(code, '')}".rstrip() + f": {CHECKED[verdict]}"
+        if times[code, verdict]:
+            line += f" at {_clock(times[code, verdict])}"
+        lines.append(f"{line} on {host_names.counted(names)}" if several else line)
+    return lines
+
+
+def _clock(moment: str) -> str:
+    """Return the time of day of a moment, and the moment as it is where it has none."""
+    match = _TIME.search(one_line(moment, 40))
+    return f"{match[1]} UTC" if match else one_line(moment, 40)
 
 
 def cluster_keys(result: model_result.Result) -> list[str | None]:
@@ -378,13 +413,6 @@ def join_names(names: Sequence[str]) -> str:
     if more > 0:
         return f"{shown} and {more} more"
     return shown
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, plural where it is not one."""
-    if count == 1:
-        return f"{count} {noun}"
-    return f"{count} {noun}s"
 
 
 def join_codes(codes: Iterable[str]) -> str:

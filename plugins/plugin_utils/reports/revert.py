@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ...module_utils.shared.text import counted
 from ..run import command_line
 from ..run.revert import RESULTS, Done, File, Listing, Report, Undoable, verdict
 from . import host_names
@@ -138,7 +139,7 @@ def _runs(listings: Sequence[Listing]) -> list[str]:
             revertible += 1
             lines.append(f"  undo: {command_line.revert(run_id)}")
     if run_ids:
-        lines += ["", f"kubemend: {revertible} of {len(run_ids)} runs can be undone"]
+        lines += ["", f"kubemend: {revertible} of {counted(len(run_ids), 'run')} can be undone"]
     return lines
 
 
@@ -277,8 +278,11 @@ def _predicted(report: Report) -> str:
             else:
                 files += 1
     if levels:
-        return f"kubemend: {files} files and {levels} log levels would be restored"
-    return f"kubemend: {files} files would be restored"
+        return (
+            f"kubemend: {counted(files, 'file')} and {counted(levels, 'log level')} would be"
+            " restored"
+        )
+    return f"kubemend: {counted(files, 'file')} would be restored"
 
 
 def _results(report: Report) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from ...module_utils.shared.text import counted
 from ..models import result as model_result
 from ..models.timeline import Timeline
 from ..models.waivers import Waiver
@@ -75,7 +76,7 @@ class Run:
     notices: tuple[str, ...] = ()
     titles: Mapping[str, str] = field(default_factory=dict)
     plan: tuple[Step, ...] = ()
-    steps: tuple[Mapping[str, str], ...] = ()
+    steps: tuple[Mapping[str, Any], ...] = ()
     diffs: bool = False
     outcome: tuple[int, str, str] | None = None
     timelines: tuple[Timeline, ...] = ()
@@ -144,6 +145,7 @@ def last_line(result: model_result.Result, run: Run) -> str:
     counts = summary(result)
     host_count = sum(1 for item in result.hosts if item.status != "not_asked")
     return (
-        f"kubemend: {host_count} hosts, {counts['critical']} critical, {counts['warning']} warning,"
+        f"kubemend: {counted(host_count, 'host')}, {counts['critical']} critical,"
+        f" {counts['warning']} warning,"
         f" {counts['unknown']} unknown; report: {run.report_dir}"
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..evidence.document import UNFORESEEN, one_line, unforeseen
+from ..evidence.document import UNFORESEEN, one_line, shell_name, unforeseen
 from ..models import taints
 from ..models.api_node import SHOWN, NodeView, and_others, views
 from ..models.cluster import Cluster
@@ -21,6 +21,7 @@ from ..models.taint_catalogue import Owner
 
 SYMPTOM = "node_unreachable"
 MAX_TAINTS, LONGEST = 8, 2000
+OWNERS = {"lifecycle": "the node lifecycle controller"}  # who, in short
 
 
 def render_sentences(clusters: Iterable[Cluster], symptom: str | None) -> tuple[str, ...]:
@@ -60,16 +61,17 @@ def _is_troubled(view: NodeView) -> bool:
 
 
 def _sentence(view: NodeView) -> str:
+    command = f"kubectl describe node {shell_name(view.name, 'NODE')}"
     owned: dict[tuple[str, str, Owner], list[str]] = {}
     for explained in filter(None, map(taints.explained, view.taints[:MAX_TAINTS])):
         taint = explained.taint
         owned.setdefault((taint.key, taint.value, explained.owner), []).append(taint.effect)
     if owned:
-        phrases = [_owned(*key, effects) for key, effects in owned.items()]
-        return f"{_state(view)}. It carries {'. And '.join(phrases)}"
+        names = [_owned(*key, effects) for key, effects in owned.items()]
+        return f"{_state(view)}. Only its owner removes a taint: {', '.join(names)}. See: {command}"
     if view.told:
-        return f"{_state(view)}; it carries no taint"
-    return f"{_state(view)}; it carries no taint that is known here"
+        return f"{_state(view)}; it carries no taint. See: {command}"
+    return f"{_state(view)}; it carries no taint that is known here. See: {command}"
 
 
 def _state(view: NodeView) -> str:
@@ -83,7 +85,5 @@ def _state(view: NodeView) -> str:
 
 
 def _owned(key: str, value: str, owner: Owner, effects: Iterable[str]) -> str:
-    return (
-        f"{taints.Taint(key, value)} ({', '.join(effects)}), set by {owner.who}: {owner.means}. Who"
-        f" takes it away: {owner.removed_by}. Who must not remove it: {owner.never}"
-    )
+    who = OWNERS.get(owner.kind, owner.who)
+    return f"{taints.Taint(key, value)} ({', '.join(effects)}) is of {who}"

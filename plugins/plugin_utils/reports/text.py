@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...module_utils.shared import step_kinds
+from ...module_utils.shared.text import counted
 from ..models import result as model_result
 from ..planning.plan import Step
 from . import (
@@ -164,10 +165,10 @@ def _plan(page: Page, run: Run) -> None:
         page.line("plan:")
     entries = list(_alike_steps(run, done))
     for text, steps in entries[:STEPS_SHOWN]:
-        _steps(page, text, steps, run.diffs)
+        _steps(page, text, steps, run)
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
-        page.prose(f"and {phrases.counted(hidden, 'step')} more, all in report.json")
+        page.prose(f"and {counted(hidden, 'step')} more, all in report.json")
     if run.undo and _can_be_undone(run):
         page.line(f"undo: {run.undo}")
 
@@ -179,7 +180,7 @@ def _can_be_undone(run: Run) -> bool:
     return any(step_kinds.kind_of(remedy).revertible for remedy in remedies)
 
 
-def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], diffs: bool) -> None:
+def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], run: Run) -> None:
     """Write steps that differ only in their host."""
     text, kind, note = step_text
     label, hosts = f"{steps[0].id} ", ""
@@ -189,13 +190,15 @@ def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], d
     page.prose(hosts + text, label=label, kind=kind)
     if note:
         page.prose(f"note: {note}", indent=4)
-    if diffs:
+    for line in phrases.checks(steps, run):
+        page.prose(f"verified: {line}", indent=4)
+    if run.diffs:
         for line in steps[0].diff.splitlines():
             page.line(f"    {line}")
 
 
 def _alike_steps(
-    run: Run, done: Mapping[str, Mapping[str, str]]
+    run: Run, done: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[tuple[str, str, str], list[Step]]]:
     def text(step: Step) -> tuple[str, str, str]:
         return _step_text(step, run, done)
@@ -219,7 +222,7 @@ def _without_host(step: Step, step_text: tuple[str, str, str]) -> tuple[str, str
     return groups.without(names, text), kind, groups.without(names, note)
 
 
-def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, str]]) -> tuple[str, str, str]:
+def _step_text(step: Step, run: Run, done: Mapping[str, Mapping[str, Any]]) -> tuple[str, str, str]:
     state, reason = phrases.state_of(step, done.get(step.id), run.mode)
     risk = "manual"
     if step.risk:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...module_utils.shared.text import counted
 from . import phrases
 from .run_info import Run, Symptom
 from .text_gaps import CODES_SHOWN, MORE
@@ -22,15 +23,15 @@ def write(page: Page, run: Run, symptom: Symptom, rows: Iterable[tuple[str, str,
     codes_by_reason: dict[tuple[str, str], list[str]] = {}
     for verdict, code, detail in rows:
         codes_by_reason.setdefault((verdict, detail), []).append(code)
-    counted = False
+    is_folded = False
     for (verdict, detail), codes in codes_by_reason.items():
         if run.verbose or len(codes) <= CODES_SHOWN or verdict == "present":
             for code in codes:
                 _row(page, verdict, f"{code} {run.titles.get(code, '')}", detail)
         else:
-            counted = True
-            _row(page, verdict, phrases.counted(len(codes), "fault"), detail)
-    if counted:
+            is_folded = True
+            _row(page, verdict, counted(len(codes), "fault"), detail)
+    if is_folded:
         page.prose(f"({MORE})", indent=2)
 
 

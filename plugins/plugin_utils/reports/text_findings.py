@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ...module_utils.shared.text import counted
 from . import conclusion, groups, headline, host_names, phrases, times
 from .groups import Entry, Group
 from .run_info import Run
@@ -75,10 +76,10 @@ def _proofs(page: Page, entry: Entry, indent: int) -> None:
         label = " " * len(LABEL)
     more = []
     if len(lines) > limit:
-        more.append(f"+{phrases.counted(len(lines) - limit, 'more line')}")
+        more.append(f"+{counted(len(lines) - limit, 'more line')}")
     if len(group.hosts) > 1:
         other = " with other evidence" if group.other_evidence else ""
-        more.append(f"+{phrases.counted(len(group.hosts) - 1, 'more host')}{other}")
+        more.append(f"+{counted(len(group.hosts) - 1, 'more host')}{other}")
     if more and (lines or group.other_evidence):
         margin = len(LABEL) if lines else 2
         page.line(" " * (indent + margin) + f"({', '.join(more)}, all in report.json)")

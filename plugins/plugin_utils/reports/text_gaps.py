@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from ...module_utils.shared.text import counted
 from ..models import result as model_result
 from . import host_names, phrases
 from .run_info import Run
@@ -36,17 +37,18 @@ def unknown(
             page.prose(f"{titles}: missing {missing}", label="UNKNOWN ", kind="unknown", indent=0)
         return
     page.prose(
-        f"{len(codes)} faults, because evidence is missing ({_more(verdicts, len(codes))}):",
+        f"{counted(len(codes), 'fault')}, because evidence is missing"
+        f" ({_more(verdicts, len(codes))}):",
         label="UNKNOWN ",
         kind="unknown",
         indent=0,
     )
     for item, missing in rows[:ERRORS_SHOWN]:
-        number = phrases.counted(len(item.split()), "fault")
+        number = counted(len(item.split()), "fault")
         page.prose(f"{number}: missing {missing}", indent=2)
     rest = sum(len(item.split()) for item, _missing in rows[ERRORS_SHOWN:])
     if rest:
-        page.prose(f"{phrases.counted(rest, 'fault')}: for other reasons", indent=2)
+        page.prose(f"{counted(rest, 'fault')}: for other reasons", indent=2)
 
 
 def _more(verdicts: Iterable[model_result.Verdict], faults: int) -> str:
@@ -118,7 +120,7 @@ def about(codes: Collection[str], run: Run) -> str:
     """Return the fault that a note is about, or the number of several."""
     if len(codes) == 1:
         return _titled(codes, run)
-    return f"{len(codes)} faults"
+    return counted(len(codes), "fault")
 
 
 def _titled(codes: Iterable[str], run: Run) -> str:

@@ -9,6 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable
 
+from ...module_utils.shared.text import counted
 from ..safe_io.text import escape, plain
 
 __all__ = ["LINE_LIMIT", "Page", "Paint", "clip", "columns", "cut", "escape", "plain"]
@@ -105,4 +106,7 @@ def cut(text: str) -> str:
     """Return the text, cut after LINE_LIMIT with a note of how much is missing."""
     if len(text) <= LINE_LIMIT:
         return text
-    return text[:LINE_LIMIT] + f"… ({len(text) - LINE_LIMIT} more characters in report.json)"
+    return (
+        text[:LINE_LIMIT]
+        + f"… ({counted(len(text) - LINE_LIMIT, 'more character')} in report.json)"
+    )

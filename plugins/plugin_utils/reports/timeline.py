@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
+from ...module_utils.shared.text import counted
 from ..models.timeline import Timeline
 from ..models.timeline_lines import Entry
 from .text_page import Page
@@ -36,7 +37,10 @@ def render(page: Page, timeline: Timeline, everything: bool = True) -> None:
         label = f"{time[11:].rstrip('Z'):<{TIME}}  {entry.where:<{width}}  "
         page.prose(text, label=label, hang=2 + TIME + 2)
     if len(shown) < len(timeline.entries):
-        page.prose(f"and {len(timeline.entries) - len(shown)} lines that only name it")
+        page.prose(
+            f"and {counted(len(timeline.entries) - len(shown), 'line')} in which only its name"
+            " occurs"
+        )
     if not timeline.entries:
         page.prose("nothing is known of it but its name")
 

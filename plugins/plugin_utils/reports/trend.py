@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 
+from ...module_utils.shared.text import counted
 from ..faults import CATALOGUE
 from ..models.result import SEVERITIES, UNPROVEN, WAIVED
 from ..run.trend import Cluster, Course, Row, Trend
-from . import host_names, phrases, times
+from . import host_names, times
 from .text_page import Page, Paint, plain
 
 KEY_DIGITS = 8
@@ -32,12 +33,12 @@ def render(trend: Trend, width: int, paint: Paint = plain, now: datetime | None 
         _cluster(page, cluster, now)
     if trend.older:
         page.gap()
-        page.prose(f"{phrases.counted(trend.older, 'older run')} not read", indent=0)
+        page.prose(f"{counted(trend.older, 'older run')} not read", indent=0)
     return page.text()
 
 
 def _cluster(page: Page, cluster: Cluster, now: datetime) -> None:
-    page.line(f"{_name(cluster)}: {phrases.counted(len(cluster.rows), 'run')}")
+    page.line(f"{_name(cluster)}: {counted(len(cluster.rows), 'run')}")
     page.gap()
     _table(page, [HEAD, *(_cells(row) for row in cluster.rows)])
     newest = cluster.rows[-1].started

@@ -13,6 +13,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import lookup_loader
 
+from ...module_utils.shared.text import counted
 from ..evidence.document import file_name, stub, write
 from ..faults import CATALOGUE
 from . import command_line, inventory_groups
@@ -272,7 +273,7 @@ def _pattern(inventory: Mapping[str, list[str]], used: Iterable[inventory_groups
 def _no_host(pattern: str, matched: list[str]) -> str:
     if not matched:
         return f"{pattern} names no host of the inventory"
-    return f"--limit leaves none of the {len(matched)} hosts of {pattern}"
+    return f"--limit leaves none of the {counted(len(matched), 'host')} of {pattern}"
 
 
 def _refuse_unknown(names: Iterable[str]) -> None:

@@ -17,9 +17,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ...module_utils.shared.step_kinds import PROBE
 from ..models import result as model_result
-from ..planning.plan import CLEAN_UP, Step, only_risk
+from ..planning.plan import Step, only_risk
+from . import verification
 
 SCHEMA = "kubemend.plan/1"
 BEGUN, LOOKS = "step.begun", "looks.jsonl"
@@ -128,7 +128,7 @@ def outcome(
         failure = _failure(step, results.get(step.id), lost)
         if failure:
             return failure
-    remaining = _still([step for step in allowed if _counts_now(step)], after)
+    remaining = _still([step for step in allowed if verification.is_checked(step)], after)
     refused = withheld(plan)
     if refused:
         code, reason, sentence = refused
@@ -155,15 +155,6 @@ def _failure(
     if state == "refused":
         kind = state
     return 2, kind, f"step {step.id} on {step.host} is {state}: {result['reason']}"
-
-
-def _counts_now(step: Step) -> bool:
-    """Tell whether the evidence after a step must show that its fault is gone.
-
-    What a probe shows is new, its code's other evidence is an hour of events; and a clean-up leaves
-    what must stay. What counts from the next start or login on cannot be seen now.
-    """
-    return step.remedy not in (PROBE, CLEAN_UP) and not (step.expect or {}).get("later")
 
 
 def _still(steps: Iterable[Step], after: model_result.Result) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..planning.remedies import (
     kernel_settings,
     maintenance,
 )
-from . import command_line, run_files
+from . import command_line, run_files, verification
 
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
 
@@ -81,7 +82,7 @@ def became(
     if args["mode"] == "verify":
         steps = run_files.read_steps(folder)
         return (
-            steps,
+            verification.with_checks(planned, steps, judged, _read_at(args)),
             run_files.outcome(planned, steps, judged, run_files.begun(folder)),
             not_back(planned, steps, clusters),
         )
@@ -96,6 +97,17 @@ def became(
     if args["mode"] == "repair" and not any(step.allowed for step in planned):
         return (), run_files.withheld(planned), uncalled
     return (), None, uncalled
+
+
+def _read_at(args: dict[str, Any]) -> Callable[[str], str | None]:
+    """Return a function that tells when the evidence of a host was read."""
+    find = sources.finder(args["evidence"])
+
+    def read_at(host: str) -> str | None:
+        moment = find(host).get("collected_at")
+        return moment if isinstance(moment, str) else None
+
+    return read_at
 
 
 def not_back(

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...module_utils.shared.text import counted
 from ..evidence.document import one_line
 from ..reports import host_names
 from ..run import console
@@ -147,7 +148,7 @@ def count(folder: Path) -> Count:
 
 def sentence(state: Count, total: int) -> str:
     """Return how many hosts are read, which ones are waited for, and how many remain."""
-    text = f"kubemend: {state.read} of {total} hosts read"
+    text = f"kubemend: {state.read} of {counted(total, 'host')} read"
     if state.failed:
         text += f", {state.failed} gave no evidence"
     if state.waiting:

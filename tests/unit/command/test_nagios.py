@@ -83,5 +83,5 @@ def test_a_run_without_a_report_is_unknown_with_its_sentence():
 
 def test_a_report_of_another_version_is_unknown(tmp_path):
     (tmp_path / "report.json").write_text("{}", encoding="utf-8")
-    text = f"kubemend: 1 hosts, 0 critical; report: {tmp_path}"
+    text = f"kubemend: 1 host, 0 critical; report: {tmp_path}"
     assert nagios.line(0, text) == (3, "KUBEMEND UNKNOWN - report.json is not of this version")

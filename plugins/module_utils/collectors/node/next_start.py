@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector next_start: what the next start of this node reads, and what runs does not have.
 
-It reads files, asks systemd of containerd's unit, and asks apt-config and apt-cache where
-unattended-upgrades is there. It starts the program of the kubelet or of the runtime, which tells
-its version or reads its configuration and ends, only where that program or a file of it was changed
-since its start.
+It reads files, and asks systemd of containerd's unit. Where unattended-upgrades is there it asks
+apt-config and apt-cache, and where dnf or yum upgrades by itself it asks rpm. It starts the program
+of the kubelet or of the runtime, which tells its version or reads its configuration and ends, only
+where that program or a file of it was changed since its start.
 """
 
 from ...system import (
@@ -18,6 +18,7 @@ from ...system import (
     installed_kernels,
     procfs,
     replaced_program,
+    rpm_upgrades,
     runtime_files,
     systemd,
 )
@@ -30,7 +31,7 @@ MAX_TEXT = 65536
 
 
 def collect(context):
-    """Return {programs, runtime_files, mounts, kernels, gpu, upgrades} of the next start.
+    """Return {programs, runtime_files, mounts, kernels, gpu, upgrades, ...} of the next start.
 
     runtime_files: of containerd alone; kernels: None in a container.
     """
@@ -50,6 +51,7 @@ def collect(context):
         "kernels": kernels,
         "gpu": gpu_driver.versions(),
         "upgrades": automatic_upgrades.of_apt(seconds=context.seconds),
+        "rpm_upgrades": rpm_upgrades.of_rpm(seconds=context.seconds),
     }
 
 

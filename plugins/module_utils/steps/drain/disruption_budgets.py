@@ -8,6 +8,7 @@ allowed disruptions and expected pods. These are in the budget's own status.
 """
 
 from ...kubeapi.client import one_line
+from ...shared.text import counted
 
 # What became of an eviction that was requested.
 GONE, BUDGET, CROSSING, BUSY, CHANGED, CLOSING, UNSURE, DENIED, REFUSED = (
@@ -62,7 +63,8 @@ class Budget:
         if self.allowed is None or not self.fresh:
             return "its controller has not counted its pods yet"
         return (
-            f"disruptionsAllowed {self.allowed}: {self.healthy} of {self.expected} expected pods"
+            f"disruptionsAllowed {self.allowed}: {self.healthy} of"
+            f" {counted(self.expected, 'expected pod')}"
             f" are healthy, {self.desired} must be"
         )
 

@@ -17,6 +17,7 @@ import time
 
 from ...kubeapi import client as kubeapi_client
 from ...kubeapi.client import ApiError, Client, Deadline
+from ...shared.text import counted
 from ...state.storage import ChangeError
 from . import (
     cordon,
@@ -176,7 +177,7 @@ class Drain:
             plan.notes.append(
                 "told by the budgets' numbers, because this API server is too old for a dry run"
             )
-        parts = [f"{drain_plan.counted(plan.evict)} would be evicted from {self.node}"]
+        parts = [f"{counted(len(plan.evict), 'pod')} would be evicted from {self.node}"]
         if refused:
             parts.append(
                 f"{len(refused):d} of them could not go now: {drain_plan.names_of(refused)}"
@@ -212,7 +213,8 @@ class Drain:
         except ApiError as error:
             raise ChangeError(
                 f"{self.node} is not drained, because the API does not answer as it should"
-                f" ({error}): {drain_plan.counted(self.evicted)} evicted, and whether its cordon is"
+                f" ({error}): {counted(len(self.evicted), 'pod')} evicted, and whether its cordon"
+                " is"
                 " there is not known; the next run finds out (KM902)",
                 changed=True,
             ) from error
@@ -220,7 +222,7 @@ class Drain:
             return False, self._failed(remaining)
         seconds = int(time.monotonic() - begin)
         parts = [
-            f"{self.node} is drained: {drain_plan.counted(self.evicted)} evicted in {seconds} s"
+            f"{self.node} is drained: {counted(len(self.evicted), 'pod')} evicted in {seconds} s"
         ]
         if self.cordon == cordon.THEIRS:
             parts.append("the cordon is another client's and stays theirs")
@@ -411,7 +413,7 @@ class Drain:
     def _progress(self, remaining):
         if remaining and time.monotonic() - self.told >= TELL:
             self.told = time.monotonic()
-            self.tell(f"{self.node}: {drain_plan.counted(remaining)} left")
+            self.tell(f"{self.node}: {counted(len(remaining), 'pod')} left")
 
     def _silent(self):
         """Return whether the kubelet has stopped posting its status: no pod ends then.
@@ -452,9 +454,9 @@ class Drain:
         return "{} is not drained {}: {} left ({}); {} evicted{}{}".format(
             self.node,
             reason,
-            drain_plan.counted(remaining),
+            counted(len(remaining), "pod"),
             drain_plan.names_of(remaining),
-            drain_plan.counted(self.evicted),
+            counted(len(self.evicted), "pod"),
             names and f" ({names})",
             self._back(),
         )

@@ -254,11 +254,6 @@ def names_of(names):
     return f"{shown} and {rest:d} more" if rest > 0 else shown
 
 
-def counted(pods):
-    """Return how many pods there are, in words."""
-    return "1 pod" if len(pods) == 1 else f"{len(pods):d} pods"
-
-
 def ready_of(node):
     """Return (status, reason) of the Node's Ready condition."""
     for condition in (node.get("status") or {}).get("conditions") or []:

@@ -10,6 +10,7 @@ from ...kubeapi.client import ApiError
 from ...shared import cordon_annotation, step_times, workload_resources
 from ...shared.consent import KEEP_CORDON
 from ...shared.step_kinds import CLEAN_UP, DRAIN, PROBE, UNCHANGED, UNCORDON, kind_of
+from ...shared.text import counted
 from ...state import journal, lock, step_record
 from ...state.storage import ChangeError
 from .. import api_object_change
@@ -371,7 +372,7 @@ class ProbeControllerManager(ApiStepHandler):
             return _result(True, "", True)
         if names:
             reason = (
-                f"the Job got {len(names)} pods instead of one ({', '.join(names)}): two"
+                f"the Job got {counted(len(names), 'pod')} instead of one ({', '.join(names)}): two"
                 " controller managers are at work"
             )
         else:

@@ -15,6 +15,7 @@ from ...changes import durable_files
 from ...collectors.cluster import jobs as cluster_jobs
 from ...collectors.cluster import rejected as cluster_rejected
 from ...kubeapi.client import ApiError
+from ...shared.text import counted
 from ...state import journal, storage
 from ..drain import plan as drain_plan
 
@@ -110,7 +111,7 @@ def sentence(done):
     groups = {}
     for name, reason in sorted(done.stuck.items()) + sorted(done.kept.items()):
         groups.setdefault(reason, []).append(name)
-    parts = [f"{len(done.gone)} pods deleted"]
+    parts = [f"{counted(len(done.gone), 'pod')} deleted"]
     for reason in sorted(
         groups, key=lambda text: (groups[text][0] not in done.stuck, UNFINISHED in text, text)
     ):

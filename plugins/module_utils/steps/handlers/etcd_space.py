@@ -17,6 +17,7 @@ import time
 from ...changes import durable_files
 from ...collectors.node import etcd
 from ...shared.errors import PreconditionFailed
+from ...shared.text import counted
 from ...state import step_record, storage
 from ...state.storage import ChangeError
 from ...system import etcd_keys, files, json_line
@@ -351,7 +352,10 @@ def _in_step(members, host):
             gap = etcd_guards.behind(now.statuses)
             if not now.errors and gap is not None and gap <= etcd_guards.IN_STEP:
                 return now.status
-            reason = "; ".join(now.errors.values()) or f"it is {gap} entries of its log behind"
+            reason = (
+                "; ".join(now.errors.values())
+                or f"it is {counted(gap, 'entry', 'entries')} of its log behind"
+            )
         except (EtcdError, PreconditionFailed) as error:
             reason = str(error)
         if time.monotonic() > end:
@@ -409,7 +413,7 @@ class TakeBackAlarm(_EtcdStep):
         renewed, whole = _renewed(client, prefix, former)
         if whole and not renewed:
             raise EtcdError(
-                f"etcd accepts writes, and none of {whole} leases was renewed within"
+                f"etcd accepts writes, and none of {counted(whole, 'lease')} was renewed within"
                 f" {RENEWED} s: look at the API servers (KM525, KM114) and kubelets"
             )
         observation = {"renewed": renewed, "leases": whole}
@@ -421,7 +425,8 @@ class TakeBackAlarm(_EtcdStep):
                 observation,
             )
         return (
-            f"no alarm is left, a write is accepted, and {renewed} of {whole} leases are renewed",
+            f"no alarm is left, a write is accepted, and {renewed} of {counted(whole, 'lease')}"
+            " renewed",
             observation,
         )
 

@@ -21,6 +21,7 @@ from ...collectors import registry
 from ...collectors.node import kubelet, runtime, unit_start
 from ...shared import start_refusal, step_kinds
 from ...shared.errors import PreconditionFailed
+from ...shared.text import times
 from ...shared.unit_enablement import DISABLED, ENABLED, component_of, path_of
 from ...shared.units import KUBELET, RUNTIMES
 from ...shared.units import KUBELET_UNITS as UNITS
@@ -374,7 +375,7 @@ def proven(name, seconds=None, looks=None):
         time.sleep(PAUSE)
     reason = watch.reason or f"it was not healthy for {int(STABLE)} s"
     if watch.deaths:
-        reason += f" (it ended again {int(watch.deaths)} times)"
+        reason += f" (it ended again {times(int(watch.deaths))})"
     return None, reason
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.api_services import ApiService, ApiServices
 from ...evidence.answers.cluster.unmade import RefusedOwner
 from ...evidence.answers.cluster.webhooks import Rule, Webhook, Webhooks
@@ -173,7 +174,7 @@ def _webhook_proof(cluster: Cluster, item: Webhook) -> EvidenceRef:
         object=one_line(f"{item.kind} {item.configuration}", 200),
         text=one_line(
             f"{item.name}: failurePolicy Fail, service {item.namespace}/{item.service},"
-            f" {item.ready} addresses ready; {rules}",
+            f" {counted(item.ready, 'address', 'addresses')} ready; {rules}",
             300,
         ),
     )

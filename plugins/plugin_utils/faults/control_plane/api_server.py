@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....module_utils.shared.text import counted, times
 from ...evidence import contract
 from ...evidence.answers.node.api_load import ApiLoad, Client, Level, ServerLoad
 from ...evidence.answers.node.api_server import ApiServerAnswers, ServerAnswer
@@ -282,7 +283,7 @@ def _load_hit(host: Host, server: ServerAnswer, load: ServerLoad) -> Detection:
     if server.version.status == TOO_MANY:
         parts.insert(0, "GET /version is answered with 429")
     if load.terminated:
-        parts.append(f"it ended {load.terminated} requests itself")
+        parts.append(f"it ended {counted(load.terminated, 'request')} itself")
     client = ""
     if load.clients:
         client = f"; most requests that wait are from {_client(load.clients[0])}"
@@ -308,7 +309,7 @@ def _level(level: Level) -> str:
 
 def _client(client: Client) -> str:
     operation = " ".join(filter(None, (one_line(client.verb, 20), one_line(client.resource, 60))))
-    requests = f"{client.requests} requests"
+    requests = counted(client.requests, "request")
     if operation:
         requests += f" {operation}"
     return f"{one_line(client.user, 120)} ({requests})"
@@ -398,9 +399,7 @@ def _memory_hit(host: Host, document: Mapping[str, Any], ends: list[End]) -> Det
     severity = None
     if len(ends) >= OFTEN:
         severity = "critical"
-    count = "once"
-    if len(ends) > 1:
-        count = f"{len(ends)} times"
+    count = times(len(ends))
     return Detection(
         f"the kernel killed the API server {count} within the last hour"
         f"{restart_wording.at(last)}, out of memory: {_whose_memory(last, total)}",

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import NamedTuple
 
+from ....module_utils.shared.text import counted
 from ...models.certificates import COLLECTOR, HostCertificates, Used
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef
@@ -102,7 +103,7 @@ def _state(row: _Ending) -> str:
     day = f"{row.certificate.ends:%Y-%m-%d}"
     if row.remaining <= timedelta(0):
         return f"has ended at {day}: nothing that it signed is valid any more"
-    return f"ends in {row.remaining.days} days, at {day}"
+    return f"ends in {counted(row.remaining.days, 'day')}, at {day}"
 
 
 def _one_each(row: _Ending) -> Iterator[tuple[Host, Used]]:

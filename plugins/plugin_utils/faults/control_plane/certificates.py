@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeGuard
 
+from ....module_utils.shared.text import counted
 from ...models import certificates as model_certificates
 from ...models import installer
 from ...models.api_node import and_others
@@ -139,7 +140,8 @@ def _expired(
     effects = dict.fromkeys(effect_of(use)[0] for use in severe or uses)
     return hit(
         host,
-        f"{_counted(uses, 'is', 'are')} not valid: {_by_date(uses, now)}:"
+        f"{counted(len(uses), 'certificate is', 'certificates are')} not valid:"
+        f" {_by_date(uses, now)}:"
         f" {listed(list(filter(None, effects)))}",
         uses,
         remedy(host, document, certificates, uses),
@@ -224,7 +226,8 @@ def _expiring(
     first = min(use.leaf.ends for use in uses)
     return hit(
         host,
-        f"{_counted(uses, 'ends', 'end')} within 30 days, the first one in {_span(first - now)}:"
+        f"{counted(len(uses), 'certificate ends', 'certificates end')} within 30 days, the first"
+        f" one in {_span(first - now)}:"
         f" {listed(clauses)}",
         uses,
         remedy(host, document, certificates, uses),
@@ -276,12 +279,6 @@ def _proof(host: Host, use: Used) -> EvidenceRef:
     if not use.place.startswith("/"):
         return EvidenceRef("http", host.host, object=use.place, text=text)
     return EvidenceRef("file", host.host, path=use.place, text=text)
-
-
-def _counted(uses: list[Used], singular: str, plural: str) -> str:
-    if len(uses) == 1:
-        return f"1 certificate {singular}"
-    return f"{len(uses)} certificates {plural}"
 
 
 def listed(clauses: list[str]) -> str:

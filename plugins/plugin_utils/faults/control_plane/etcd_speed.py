@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ....module_utils.shared.text import times
 from ...evidence import contract
 from ...evidence.answers.node.etcd import Etcd, LocalMember, Metrics, Stalls, Times
 from ...evidence.answers.node.repeated_errors import RepeatedError, RepeatedErrors
@@ -128,7 +129,7 @@ def _hit(
     counts: Counter[str] = Counter()
     for entry in evidence.lines:
         counts[_text(entry)] += entry.count
-    repeats = [f"{count} times within ten minutes: {text}" for text, count in counts.items()]
+    repeats = [f"{times(count)} within ten minutes: {text}" for text, count in counts.items()]
     facts = (*evidence.disk, *evidence.network, *repeats)
     cause, remedy = _cause(document, local, evidence)
     return Detection(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.api_pod import Event, PodLife
 from ...evidence.answers.cluster.jobs import Job, Jobs
 from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
@@ -333,12 +334,10 @@ def surplus_pods(cluster: Cluster) -> Iterator[CheckResult]:
             EvidenceRef("api", object=name, text=f"{count} pods created together: {names}")
             for _created, name, count, names in bursts[:5]
         )
-        jobs = "1 Job"
-        if len(bursts) > 1:
-            jobs = f"{len(bursts)} Jobs"
         hits.append(
             Detection(
-                f"{jobs} got more pods at one time than asked for, the last at"
+                f"{counted(len(bursts), 'Job')} got more pods at one time than asked for, the"
+                " last at"
                 f" {bursts[0][0]:%Y-%m-%dT%H:%M:%SZ}",
                 proofs,
                 "repair what creates them twice; the Job controller deletes the surplus pods"

@@ -14,7 +14,7 @@ from ...models.object_events import Report
 from ...parsers.known_message import EVENT
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
-from ..node.node_events import proof, times
+from ..node.node_events import how_often, proof
 
 SHOWN = 5  # places in the evidence
 WAITS = "ExternalProvisioning"
@@ -55,7 +55,7 @@ def _hit(cluster: Cluster, reports: list[Report]) -> Detection:
     more = sum(report.event.objects for report in reports) - 1
     rest = f" (and {more} more)" if more > 0 else ""
     hit = Detection(
-        f"{first.object}{rest}: {first.meaning.clause}, {times(first)}: {first.message}",
+        f"{first.object}{rest}: {first.meaning.clause}, {how_often(first)}: {first.message}",
         tuple(proof(cluster, report) for report in reports[:SHOWN]),
         f"{first.meaning.advice}; kubectl -n {_namespace(first)} describe"
         f" {first.event.kind.lower()} has its events",

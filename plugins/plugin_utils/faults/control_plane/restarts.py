@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....module_utils.shared.text import times
 from ...evidence.answers.node.component_end import ComponentLog
 from ...evidence.document import ends, one_line
 from ...models import component_restart
@@ -136,7 +137,7 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
     if len(ends) >= REPEATED:
         severity = "warning"
     hit = Detection(
-        f"it was restarted {_times(len(ends))} within the last hour:"
+        f"it was restarted {times(len(ends))} within the last hour:"
         f" {restart_wording.clause(end, use)}{message}{_former(ends)}",
         tuple(proofs),
         restart_wording.advice(end, use, host.node) or cure,
@@ -146,12 +147,6 @@ def _hit(host: Host, use: FileUse, restarts: Restarts, log: ComponentLog) -> Det
         severity=severity,
     )
     return explained(hit, (use.component,), (last,), host.releases.version(use.component))
-
-
-def _times(number: int) -> str:
-    if number == 1:
-        return "once"
-    return f"{number} times"
 
 
 def _former(ends: tuple[End, ...]) -> str:

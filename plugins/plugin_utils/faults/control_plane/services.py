@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
@@ -218,9 +219,9 @@ def _history(service: Service) -> str:
     if _is_stopped(service):
         return ""
     if service.exits > 1:
-        return f"; {service.exits} restarts within the last day"
+        return f"; {counted(service.exits, 'restart')} within the last day"
     if service.kind in component_unit.DOWN and service.unit.restarts:
-        return f"; {service.unit.restarts} restarts so far"
+        return f"; {counted(service.unit.restarts, 'restart')} so far"
     return ""
 
 

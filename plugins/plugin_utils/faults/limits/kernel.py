@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.limits import UNTRIED
@@ -174,7 +175,7 @@ def _crowded(
         EvidenceRef("process", host.host, text=f"/proc/sys/{key.replace('.', '/')} is {bound}"),
     ]
     proofs += [
-        _holder(host, holder, _count(holder.threads, "thread")) for holder in holders[:SHOWN]
+        _holder(host, holder, counted(holder.threads, "thread")) for holder in holders[:SHOWN]
     ]
     return Detection(
         f"{threads} threads run{most_of_them}, and {key} is {bound}:"
@@ -316,16 +317,10 @@ def _kernel(
     return shared_kernel.token(document, shortage.key, shortage.limit, shortage.uid, space)
 
 
-def _count(number: int, noun: str, plural: str = "s") -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{plural}"
-
-
 def _holds(shortage: Shortage, holder: Holder) -> str:
     if shortage.key == FILE_MAX:
-        return _count(holder.open, "open descriptor")
-    return f"{_count(holder.instances, 'instance')}, {_count(holder.watches, 'watch', 'es')}"
+        return counted(holder.open, "open descriptor")
+    return f"{counted(holder.instances, 'instance')}, {counted(holder.watches, 'watch', 'watches')}"
 
 
 def _proofs(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ....module_utils.shared.unit_limits import ROLES
 from ...evidence import contract
 from ...evidence.answers.file_record import SettingLine
@@ -109,9 +110,7 @@ def _runtime_without_limit(holder: Holder, units: Iterable[LimitedUnit]) -> str:
 def _others(count: int) -> str:
     if count == 0:
         return ""
-    if count == 1:
-        return ", and 1 other process likewise"
-    return f", and {count} other processes likewise"
+    return f", and {counted(count, 'other process', 'other processes')} likewise"
 
 
 def _open_files(host: Host, holder: Holder) -> EvidenceRef:

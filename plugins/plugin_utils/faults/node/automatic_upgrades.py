@@ -10,7 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...evidence import contract
-from ...evidence.answers.node.next_start import Distribution, NextStart, Package, Upgrades
+from ...evidence.answers.node.next_start import (
+    Distribution,
+    NextStart,
+    Package,
+    RpmPackage,
+    RpmUpgrades,
+    Upgrades,
+)
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Host
@@ -22,6 +29,11 @@ from .next_program_start import COLLECTOR, unread
 SHOWN = 5
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]{1,60}")  # it becomes a part of a command
 JOB = "apt-daily-upgrade.timer"
+YUM_CRON = "yum-cron"
+DNF_LOCK = (
+    "dnf install 'dnf-command(versionlock)', which dnf5 has already, then dnf versionlock add"
+)
+YUM_LOCK = "yum install yum-plugin-versionlock, then yum versionlock add"
 
 
 @node_check(
@@ -29,29 +41,79 @@ JOB = "apt-daily-upgrade.timer"
     "Packages of Kubernetes or its runtime upgrade themselves",
     severity="warning",
     risk=1,
-    applies="nodes with unattended-upgrades",
+    applies="nodes with unattended-upgrades, dnf-automatic, dnf5 automatic or yum-cron",
     needs=("kubelet", COLLECTOR),
     tier="deep",
 )
 def automatic(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM702: report packages that nothing holds, and that unattended-upgrades takes."""
+    """KM702: report packages that nothing holds, and that the distribution's job takes."""
     without = unread(host)
     if without is not None:
         yield without
         return
-    upgrades = contract.answer(document, NextStart).upgrades
-    if upgrades is None:
-        yield not_applicable("no unattended-upgrades", host=host.host)
-    elif upgrades.error:
-        yield CheckResult((), (Missing(host.host, COLLECTOR, "error"),), host=host.host)
-    elif not upgrades.on:
-        yield CheckResult(host=host.host, note=f"{JOB} or apt's periodic upgrade is off")
+    answer = contract.answer(document, NextStart)
+    if answer.upgrades is not None:
+        yield _of_apt(host, answer.upgrades)
+    elif answer.rpm_upgrades is not None:
+        yield _of_rpm(host, answer.rpm_upgrades)
     else:
-        packages = taken_packages(upgrades)
-        if packages:
-            yield present(_hit(host, packages), host=host.host)
-        else:
-            yield CheckResult(host=host.host)
+        yield not_applicable("no job upgrades packages by itself", host=host.host)
+
+
+def _of_apt(host: Host, upgrades: Upgrades) -> CheckResult:
+    if upgrades.error:
+        return CheckResult((), (Missing(host.host, COLLECTOR, "error"),), host=host.host)
+    if not upgrades.on:
+        return CheckResult(host=host.host, note=f"{JOB} or apt's periodic upgrade is off")
+    packages = taken_packages(upgrades)
+    if packages:
+        return present(_hit(host, packages), host=host.host)
+    return CheckResult(host=host.host)
+
+
+def _of_rpm(host: Host, upgrades: RpmUpgrades) -> CheckResult:
+    if upgrades.error:
+        return CheckResult((), (Missing(host.host, COLLECTOR, "error"),), host=host.host)
+    program, unit = one_line(upgrades.program, 40), one_line(upgrades.unit, 60)
+    if not upgrades.on:
+        return CheckResult(host=host.host, note=f"{program} is off, or installs nothing ({unit})")
+    packages = [
+        package
+        for package in upgrades.packages
+        if _NAME.fullmatch(package.name) and (package.own or not upgrades.security)
+    ]
+    if packages:
+        return present(_rpm_hit(host, upgrades, packages), host=host.host)
+    return CheckResult(host=host.host)
+
+
+def _rpm_hit(host: Host, upgrades: RpmUpgrades, packages: Sequence[RpmPackage]) -> Detection:
+    names = [package.name for package in packages]
+    program, unit = one_line(upgrades.program, 40), one_line(upgrades.unit, 60)
+    updates = "security updates of " if upgrades.security else ""
+    shown = " ".join(names[:SHOWN])
+    lock = f"{DNF_LOCK} {shown}"
+    if program == YUM_CRON:
+        lock = f"{YUM_LOCK} {shown}"
+    return Detection(
+        f"{program} may install {updates}{and_others(names, SHOWN)} at any day, on all nodes within"
+        " a day, and their packages restart services",
+        (
+            EvidenceRef("unit", host.host, object=unit, text="is started at each boot"),
+            *(_rpm_proof(host, package) for package in packages[:SHOWN]),
+        ),
+        f"keep them at their versions, and upgrade them node by node with the cluster: {lock}."
+        " Locked packages get no security updates by themselves",
+        host=host.host,
+        node=host.node,
+        component=names[0],
+        risk=0,
+    )
+
+
+def _rpm_proof(host: Host, package: RpmPackage) -> EvidenceRef:
+    text = f"{package.name} {one_line(package.installed, 60)}: neither excluded nor locked"
+    return EvidenceRef("file", host.host, path="/etc/dnf/dnf.conf, /etc/yum.repos.d", text=text)
 
 
 def taken_packages(upgrades: Upgrades) -> list[Package]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....module_utils.shared import failed_units as names
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.failed_units import FailedUnit, FailedUnits
 from ...evidence.document import ends, one_line, shell_name
@@ -177,7 +178,9 @@ def _state(row: FailedUnit) -> str:
         bound = f", as it is with {services}; nothing starts it again" if services else ""
         return f"is enabled and was stopped{at}{bound}"
     if row.sub_state == "auto-restart":
-        return f"ends again and again ({result}, {row.n_restarts or 0} restarts), last{at}"
+        return (
+            f"ends again and again ({result}, {counted(row.n_restarts or 0, 'restart')}), last{at}"
+        )
     return f"failed ({result}, status {row.exec_main_status or 0}){at}"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ....module_utils.shared.text import times
 from ...evidence import contract
 from ...evidence.answers.node.kernel_log import KernelLine, KernelLog
 from ...evidence.document import ends, one_line
@@ -258,13 +259,13 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
     when = ""
     if last is not None:
         when = f", last at {last:%Y-%m-%dT%H:%M:%SZ}"
-    times = {1: "once"}.get(count, f"{count} times")
+    often = times(count)
     text = ends(one_line(newest.line, 2000), QUOTED)
     clause = meaning.clause
     if kind in OF_KERNEL and host.machine.kernel:
         clause += f" (kernel {one_line(host.machine.kernel, 80)})"
     hit = Detection(
-        f"the kernel says {times} in the last hour that {clause}{when}: {text}",
+        f"the kernel says {often} in the last hour that {clause}{when}: {text}",
         tuple(
             EvidenceRef(
                 "log", host.host, path="/dev/kmsg", text=ends(one_line(line.line, 2000), 600)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
 from ...models import known_defects, pod_start
@@ -139,7 +140,7 @@ def _of_pods(cluster: Cluster, view: NodeView) -> Iterator[Said]:
     late = {row.owner: row.late(SILENT_SECONDS) for row in silent if row.late(SILENT_SECONDS)}
     pods = sum(late.values())
     if pods >= PODS and len(late) >= OWNERS:
-        text = f"{pods} pods do not start, and nothing is reported of them"
+        text = f"{counted(pods, 'pod does', 'pods do')} not start, and nothing is reported of them"
         proof = EvidenceRef("api", cluster.api_host, object=about, text=text)
         yield Said(known_defects.SILENT, "", proof)
 

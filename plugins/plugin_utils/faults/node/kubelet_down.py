@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.file_record import CertificateFile, FileRecord
 from ...evidence.answers.node.boot import Boot
@@ -170,7 +171,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     if status.state.kind == systemd_unit.LOOPING:
         risk = 0  # systemd starts it again by itself, the plan does not
         if status.unit.restarts:
-            history = f"; {status.unit.restarts} restarts so far"
+            history = f"; {counted(status.unit.restarts, 'restart')} so far"
     elif status.since:
         history = f", since {status.since}"
     because: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....module_utils.shared.text import times
 from ...evidence import contract
 from ...evidence.answers.node.network import Neighbours, Network
 from ...models.cluster import Host
@@ -87,7 +88,7 @@ def _neighbours(host: Host, table: Neighbours) -> Iterator[Detection]:
     key = f"net.{family}.neigh.default.gc_thresh3"
     overflows = ""
     if table.overflows:
-        overflows = f"; it was full {table.overflows} times since the boot"
+        overflows = f"; it was full {times(table.overflows)} since the boot"
     yield Detection(
         f"the kernel's table of neighbours ({family}) has {table.entries} of {table.most} entries:"
         f" beyond that packets to new addresses are dropped{overflows}",

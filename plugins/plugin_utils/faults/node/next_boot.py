@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.next_start import AbsentSource, GpuDriver, Kernel, NextStart
 from ...evidence.document import one_line
@@ -45,7 +46,7 @@ def absent_sources(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRes
         return
     note = ""
     if mounts.unknown:
-        note = f"of {mounts.unknown} lines it is not known whether their source is there"
+        note = f"of {counted(mounts.unknown, 'line')} it is not known whether their source is there"
     yield CheckResult(tuple(_line(host, row) for row in mounts.rows), host=host.host, note=note)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....module_utils.shared.text import times
 from ...evidence.document import one_line
 from ...models import object_events
 from ...models.cluster import Cluster
@@ -48,7 +49,7 @@ def before_silence(cluster: Cluster, node: str) -> str:
     """Return what a Node reported of its memory, as a clause of a finding; "" where nothing."""
     for report in object_events.of_nodes(cluster):
         if report.event.name == node and report.meaning.component in MEMORY:
-            return f"; before that {report.meaning.clause}, {times(report)}: {report.message}"
+            return f"; before that {report.meaning.clause}, {how_often(report)}: {report.message}"
     return ""
 
 
@@ -56,7 +57,7 @@ def _hit(cluster: Cluster, node: str, reports: list[Report]) -> Detection:
     first = max(reports, key=lambda report: report.count)
     name = node
     hit = Detection(
-        f"{name}: {first.meaning.clause}, {times(first)}: {first.message}",
+        f"{name}: {first.meaning.clause}, {how_often(first)}: {first.message}",
         tuple(proof(cluster, report) for report in reports[:SHOWN]),
         f"{first.meaning.advice}; kubectl describe node {name} has its events",
         host=wording.host_of(cluster, node),
@@ -67,17 +68,17 @@ def _hit(cluster: Cluster, node: str, reports: list[Report]) -> Detection:
     return explained(hit, ("kubelet", "kernel"), [report.message for report in reports])
 
 
-def times(report: Report) -> str:
+def how_often(report: Report) -> str:
     """Return how often something was reported, and when last."""
     event = report.event
     if report.when:
         return report.when
-    count = "once" if event.count == 1 else f"{event.count} times"
+    count = times(event.count)
     last = f", last at {one_line(event.last, 40)}" if event.last else ""
     return f"{count} ({one_line(event.reason, 80)}){last}"
 
 
 def proof(cluster: Cluster, report: Report) -> EvidenceRef:
     """Return the newest of such events, for a report."""
-    text = f"{times(report)}: {report.message}"
+    text = f"{how_often(report)}: {report.message}"
     return EvidenceRef("api", cluster.api_host, object=report.object, text=text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 
+from ....module_utils.shared.text import counted
 from ...evidence.document import one_line
 from ...models import ages, pod_roles
 from ...models import pod_networks as model
@@ -152,9 +153,7 @@ def _too_small(
 
 
 def _nodes(count: int) -> str:
-    if count == 1:
-        return "one node"
-    return f"{count} nodes" if count else "no node"
+    return counted(count, "node") if count else "no node"
 
 
 def _without(cluster: Cluster, nodes: Sequence[NodeView]) -> list[Detection]:

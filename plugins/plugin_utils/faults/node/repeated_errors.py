@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ....module_utils.shared.text import times
 from ...evidence import contract
 from ...evidence.answers.node.boot import Boot
 from ...evidence.answers.node.component_end import ComponentEnd
@@ -272,7 +273,7 @@ def _count(error: Repeated, read_at: float) -> str:
     """Return how often which log has an error, of how long it was read, and when it was last."""
     row = error.row
     minutes = max(1, round((read_at - (row.since or read_at)) / 60))
-    text = f"{one_line(row.source, 300)} has it {error.entry.count} times in {minutes} minutes"
+    text = f"{one_line(row.source, 300)} has it {times(error.entry.count)} in {minutes} minutes"
     if error.last is None:
         return text
     return f"{text}, last at {error.last:%Y-%m-%dT%H:%M:%SZ}"

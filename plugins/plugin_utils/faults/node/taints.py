@@ -220,8 +220,7 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
         f"the taint {name}{location} keeps {waiting_pods.owners(kept.entries)} away:"
         f" {waiting_pods.wait(kept.pods)}; set by {owner.who}: {owner.means}",
         tuple(_kept_proofs(cluster, kept, names)),
-        f"{advice}. Who takes it away: {owner.removed_by}. Who must not remove it:"
-        f" {owner.never}{more}",
+        f"{advice}. Removed by: {owner.removed_by}. Not by: {owner.never}{more}",
         host=host,
         node=node,
         severity=severity,
@@ -359,8 +358,7 @@ def _fence(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> 
                 "api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"
             ),
         ),
-        f"nothing here removes it. Who takes it away: {owner.removed_by}. Who must not remove it:"
-        f" {owner.never}",
+        f"nothing here removes it. Removed by: {owner.removed_by}. Not by: {owner.never}",
         host=wording.host_name(view),
         node=view.name,
         severity=severity,
@@ -401,7 +399,7 @@ def _uninitialised(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Ow
         f"the node was made at {created} and is not initialised: it has the taint"
         f" {spelled(taint)}: {owner.means}, and pods without a toleration stay away",
         tuple(proofs),
-        f"{advice}. Who takes it away: {owner.removed_by}. Who must not remove it: {owner.never}",
+        f"{advice}. Removed by: {owner.removed_by}. Not by: {owner.never}",
         host=wording.host_name(view),
         node=view.name,
         because=system_pods.because(cluster, pod_roles.CLOUD),

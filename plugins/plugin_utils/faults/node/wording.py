@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ....module_utils.shared.text import counted
 from ...evidence.document import one_line
 from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster
@@ -31,7 +32,7 @@ def host_of(cluster: Cluster, node: str) -> str | None:
 
 def pods(count: int) -> str:
     """Return how many pods."""
-    return "1 pod" if count == 1 else f"{count} pods"
+    return counted(count, "pod")
 
 
 def do(count: int) -> str:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.pressure import Pressure
 from ...evidence.answers.node.system import System
@@ -71,7 +72,8 @@ def _leaks(kernel: str) -> bool:
 
 def _unified_hit(host: Host, number: int) -> Detection:
     return Detection(
-        f"{number} cgroups exist, and the kernel can have {MOST} with a memory controller: no pod"
+        f"{counted(number, 'cgroup')} exist, and the kernel can have {MOST} with a memory"
+        " controller: no pod"
         ' and no container can start. The kernel says "no space left on device"; that is not the'
         " disk",
         (EvidenceRef("file", host.host, path="/proc/cgroups", text=f"memory: {number}"),),

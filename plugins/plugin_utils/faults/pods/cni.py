@@ -9,6 +9,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.cni import Cni, CniFile, Reservations
 from ...evidence.answers.node.cri import Cri, CriConfig
@@ -125,7 +126,7 @@ def _is_much(lost: int, room: int | None) -> bool:
 
 
 def _lost(row: Reservations) -> str:
-    parts = [f"{row.addresses} reservations"]
+    parts = [counted(row.addresses, "reservation")]
     if row.leaked:
         parts.append(f"{row.leaked} name a sandbox that the runtime does not have")
     if row.empty:

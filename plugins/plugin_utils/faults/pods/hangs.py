@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.hangs import Hangs, RemoteMount, SilentDevice, Task
 from ...evidence.answers.node.system import System
@@ -180,7 +181,7 @@ def _device(item: SilentDevice) -> str:
 
 def _counters(host: Host, item: SilentDevice) -> EvidenceRef:
     path = f"/sys/block/{one_line(item.name, 64)}/stat"
-    text = f"{item.in_flight} requests under way, none completed"
+    text = f"{counted(item.in_flight, 'request')} under way, none completed"
     if item.suspended:
         path, text = f"/sys/block/{one_line(item.name, 64)}/dm/suspended", "1"
     return EvidenceRef("file", host.host, path=path, text=text)

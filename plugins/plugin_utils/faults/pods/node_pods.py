@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ....module_utils.shared.text import counted, times
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.answers.node.kernel_log import KernelLine
@@ -297,7 +298,7 @@ def _kind(row: Waiting) -> str:
 def _quoted(event: PodEvents | None, main: Waiting) -> str:
     """Return what is reported most often, with its count, or the message of a pod, as a clause."""
     if event is not None:
-        return f" ({event.count} times: {_shortened(event.message)})"
+        return f" ({times(event.count)}: {_shortened(event.message)})"
     if main.text:
         return f" ({_shortened(main.text)})"
     return ", and nothing is reported of them"
@@ -316,7 +317,7 @@ def _others(cluster: Cluster, other_nodes: int) -> str:
 
 
 def _nodes(count: int) -> str:
-    return "1 other node" if count == 1 else f"{count} other nodes"
+    return counted(count, "other node")
 
 
 def _severity(cluster: Cluster, node: str, pods: int) -> str | None:
@@ -341,7 +342,7 @@ def _event_proofs(cluster: Cluster, event: PodEvents | None) -> list[EvidenceRef
     if event is None:
         return []
     text = (
-        f"{one_line(event.reason, 80)}, {event.count} times about {wording.pods(event.pods)}, last"
+        f"{one_line(event.reason, 80)}, {times(event.count)} about {wording.pods(event.pods)}, last"
         f" {one_line(event.last, 40)}: {ends(event.message, 600)}"
     )
     about = f"Event of Pod {one_line(event.pod, 320)}"
@@ -368,9 +369,9 @@ def _proofs(cluster: Cluster, rows: Sequence[Waiting]) -> list[EvidenceRef]:
     ordered = sorted(rows, key=lambda row: (-row.pods, row.row.since or "~", row.owner))
     proofs = [proof(cluster, row) for row in ordered[:SHOWN]]
     node = ordered[0].node
-    for counted in cluster.typed(PodStart).nodes:
-        if counted.node == node and counted.states:
-            states = [f"{count} {one_line(state, 80)}" for state, count in counted.states.items()]
+    for row in cluster.typed(PodStart).nodes:
+        if row.node == node and row.states:
+            states = [f"{count} {one_line(state, 80)}" for state, count in row.states.items()]
             text = f"its pods: {and_others(sorted(states), 12)}"
             proofs.append(EvidenceRef("api", cluster.api_host, object=f"Node {node}", text=text))
     return proofs

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from ....module_utils.shared import system_namespaces
 from ....module_utils.shared.kernel_modules import ABSENT, AVAILABLE, XTABLES
+from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import one_line, shell_name
 from ...models import default_runtime, pod_roles
@@ -266,7 +267,7 @@ def _effect(pod: PodError) -> str:
 
 
 def _count(pod: PodError) -> str:
-    text = f"{pod.count} times in {pod.minutes} minutes"
+    text = f"{times(pod.count)} in {pod.minutes} minutes"
     last = moment(pod.last)
     if last is None:
         return text

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ....module_utils.shared.pod_states import CRASHES
+from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.answers.cluster.pod_states import EndingPods, PodStates
 from ...evidence.document import ends, one_line, shell_name
@@ -121,7 +122,7 @@ def _is_kill(event: PodEvents, node: str) -> bool:
 
 
 def _kill_proof(cluster: Cluster, event: PodEvents) -> EvidenceRef:
-    text = f"{one_line(event.reason, 80)}, {event.count} times: {ends(event.message, 400)}"
+    text = f"{one_line(event.reason, 80)}, {times(event.count)}: {ends(event.message, 400)}"
     about = f"Event of Pod {one_line(event.pod, 320)}"
     return EvidenceRef("api", cluster.api_host, object=about, text=text)
 

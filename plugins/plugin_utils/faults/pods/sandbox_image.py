@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import ends, one_line
 from ...models import ages, pod_start
@@ -67,7 +68,7 @@ def _events(cluster: Cluster) -> tuple[dict[str, list[PodEvents]], list[Missing]
 
 def _by_events(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detection:
     node, row = one_line(name, 253), rows[0]
-    text = f"{row.count} times, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
+    text = f"{times(row.count)}, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
     about = f"Pod {one_line(row.pod, 320)}"
     proof = EvidenceRef("api", cluster.api_host, object=about, text=text)
     return _hit(row.message, proof, wording.host_of(cluster, node), node)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.pod_start import PodStart, Unhealthy
 from ...evidence.document import ends, one_line
 from ...models import ages, kubelet_root, pod_roles
@@ -133,7 +134,7 @@ def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
     pod, part = first.pod, pod_roles.role(first.pod)
     name = f"{pod.namespace}/{pod_roles.workload(pod)}"
     clause, advice = _cause(first.message)
-    summary = f"{name} on {and_others(nodes)} fails its probes, {first.row.count} times"
+    summary = f"{name} on {and_others(nodes)} fails its probes, {times(first.row.count)}"
     summary += f"{wording.since(first.row.first or '')}: {first.message}{clause}"
     node, _host = system_pods.place(nodes[0], None, len(nodes))
     because = {code for name in nodes for code in _because(cluster, part, name)}
@@ -178,5 +179,5 @@ def _cause(message: str) -> tuple[str, str]:
 def _proofs(cluster: Cluster, rows: Sequence[_Failing]) -> Iterator[EvidenceRef]:
     for row in rows[:SHOWN]:
         about = f"Event of Pod {row.pod.namespace}/{row.pod.pod}"
-        text = f"Unhealthy, {row.row.count} times: {row.message}"
+        text = f"Unhealthy, {times(row.row.count)}: {row.message}"
         yield EvidenceRef("api", cluster.api_host, object=about, text=text)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.server import Server
 from ...evidence.document import one_line
@@ -94,7 +95,8 @@ def _hit(cluster: Cluster, node: Node, rows: Sequence[Waiting]) -> Detection:
         pods = sum(row.pods for row in rows)
         owners = and_others([row.owner for row in rows])
         summary += (
-            f": it cannot list Services there, so that {pods} of its pods do not start ({owners})"
+            ": it cannot list Services there, so that"
+            f" {counted(pods, 'of its pods does', 'of its pods do')} not start ({owners})"
         )
     url = one_line(cluster.typed(Server).url or "/version", 200)
     return Detection(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.pod_start import Attachment, PodEvents, PodStart
 from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
@@ -90,7 +91,7 @@ def _hit(cluster: Cluster, row: PodEvents, attachments: Sequence[Attachment] | N
     if nodes:
         place = and_others(nodes)
     host = wording.host_of(cluster, node)
-    text = f"{one_line(row.reason, 80)}, {row.count} times: {ends(row.message, 400)}"
+    text = f"{one_line(row.reason, 80)}, {times(row.count)}: {ends(row.message, 400)}"
     hit = Detection(
         f"{one_line(row.pod, 320)} waits on {node} for the volume {volume}. It is still attached to"
         f" {place}",

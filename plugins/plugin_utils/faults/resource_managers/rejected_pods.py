@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ....module_utils.shared.pod_rejection import TELLING
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.answers.cluster.rejected import DevicePlugin, PluginContainer
 from ...evidence.document import one_line
@@ -283,9 +284,7 @@ def _before_its_plugin(node: Node) -> tuple[str, str]:
 
 
 def _pod_count(node: Node) -> str:
-    if node.count > 1:
-        return f"{node.count} pods"
-    return f"{node.count} pod"
+    return counted(node.count, "pod")
 
 
 def _rejection_proofs(node: Node) -> list[EvidenceRef]:
@@ -435,7 +434,7 @@ def _askers(pods: list[Pod], resource: str) -> list[EvidenceRef]:
     pods = pods[:1] + sorted(pods[1:], key=lambda pod: -pod.requests.get(resource, 0))
     proofs = [_request_proof(pod, resource) for pod in pods[: 2 * SHOWN]]
     if len(pods) > 2 * SHOWN:
-        proofs.append(EvidenceRef("api", text=f"and {len(pods) - 2 * SHOWN} more pods"))
+        proofs.append(EvidenceRef("api", text=f"and {counted(len(pods) - 2 * SHOWN, 'more pod')}"))
     return proofs
 
 
@@ -845,7 +844,7 @@ def _is_crashing(container: PluginContainer) -> bool:
 def _crash_hit(node: Node, plugin: DevicePlugin, container: PluginContainer) -> Detection:
     name = f"{plugin.namespace}/{plugin.name}"
     text = (
-        f"container {container.name}: {container.restarts} restarts,"
+        f"container {container.name}: {counted(container.restarts, 'restart')},"
         f" {container.waiting or 'not ready'}, last exit code {container.exit_code}"
     )
     if container.message:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.file_record import FileRecord
 from ...models import cpu_manager
 from ...models.cluster import Host
@@ -532,19 +533,19 @@ def orphans(host: Host, node: Node) -> Iterator[Detection]:
     if state.generation == 2:
         gone = _gone_pods(node, state)
         trace, heals = "no folder under pods/", "a kubelet that runs"
-        counted, older = _count({pod for pod, dummy in gone}, "pod"), ""
+        entries, older = _count({pod for pod, dummy in gone}, "pod"), ""
     else:
         gone = _gone_containers(node, state)
         trace = "no link to its log in /var/log/containers"
         heals, older = "a kubelet of 1.17 that runs", ", an older one does not"
-        counted = _count({container for dummy, container in gone}, "container")
+        entries = _count({container for dummy, container in gone}, "container")
     if not gone:
         return
     lost = cpuset.text(frozenset().union(*gone.values()))
     yield _hit(
         host,
         node,
-        f"CPUs {lost} are kept for {counted} gone",
+        f"CPUs {lost} are kept for {entries} gone",
         [
             _file(host, node, _orphan_text(entry, cpus, trace))
             for entry, cpus in sorted(gone.items())[:MAX_SHOWN_ENTRIES]
@@ -570,9 +571,7 @@ def _gone_containers(node: Node, state: CpuState) -> dict[Entry, cpuset.CPUs]:
 
 
 def _count(names: set[str], noun: str) -> str:
-    if len(names) > 1:
-        return f"{len(names)} {noun}s that are"
-    return f"1 {noun} that is"
+    return counted(len(names), f"{noun} that is", f"{noun}s that are")
 
 
 def _orphan_text(entry: Entry, cpus: cpuset.CPUs, trace: str) -> str:

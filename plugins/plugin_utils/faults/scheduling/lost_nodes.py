@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.locks import LockObject
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.answers.cluster.pending import Pending, PendingPods
@@ -433,7 +434,7 @@ def _full_name(pod: str, entry: PendingPods) -> str:
 
 def _counts(pods: _Waiting) -> str:
     message = scheduling_message.parse(pods[0][1].message)
-    return f"{message.total} nodes of {message.nodes}"
+    return f"{counted(message.total or 0, 'node')} of {message.nodes}"
 
 
 def _logged(cluster: Cluster, doubtful: _Waiting, names: Collection[str]) -> tuple[str, ...]:

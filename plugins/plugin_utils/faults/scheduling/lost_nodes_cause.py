@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.answers.node.scheduler_log import SchedulerLog
 from ...evidence.document import one_line
@@ -119,7 +120,8 @@ def _by_joining(
     first = {name: zone_of[name] for name, age in ages.items() if age < -SLACK_SECONDS}
     came = and_others([f"{one_line(name, 253)} ({_zone(zone_of[name])})" for _age, name in later])
     return (
-        f"{len(first)} nodes were there when it started, then joined {came};"
+        f"{counted(len(first), 'node was', 'nodes were')} there when it started, then joined"
+        f" {came};"
         f" {_replayed(first, [(name, zone_of[name]) for _age, name in later], targets)}"
     )
 

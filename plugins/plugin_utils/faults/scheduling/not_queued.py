@@ -12,6 +12,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.answers.cluster.pending import BoundPods, GatedPods, Pending
 from ...evidence.answers.cluster.unmade import DaemonSet, RefusedOwner, Unmade
@@ -418,7 +419,7 @@ def _refusal_proof(cluster: Cluster, row: RefusedOwner) -> EvidenceRef:
         cluster.api_host,
         object=_owner(row),
         text=(
-            f"has {row.has} of {row.wanted} pods; FailedCreate since"
+            f"has {row.has} of {counted(row.wanted, 'pod')}; FailedCreate since"
             f" {one_line(row.first, 40)}, last {one_line(row.last, 40)}:"
             f" {one_line(row.message, 300)}"
         ),

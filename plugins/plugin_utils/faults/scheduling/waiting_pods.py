@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.pending import BoundPods, GatedPods, PendingPods, UnseenPods
 from ...evidence.document import one_line
 from ...models.api_node import and_others
@@ -22,9 +23,7 @@ def count(entry: PendingPods | UnseenPods | GatedPods | BoundPods) -> int:
 
 def wait(number: int) -> str:
     """Return the subject and verb of a summary about so many pods."""
-    if number == 1:
-        return "1 pod waits"
-    return f"{number} pods wait"
+    return counted(number, "pod waits", "pods wait")
 
 
 def first_name(entry: PendingPods) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ....module_utils.shared.text import counted
 from ...parsers import json_values
 from .message import Message
 from .message import parse as parse_message
@@ -308,7 +309,7 @@ def _verdict(
     count: int, message: Message, reasons: int | None, faulty: bool | None
 ) -> tuple[str, str]:
     """Return (verdict, sentence) for a cache with the nodes of the API."""
-    complete = f"the cache is complete ({count} nodes)"
+    complete = f"the cache is complete ({counted(count, 'node')})"
     if message.nodes is None or reasons is None:
         return UNKNOWN, f"{complete}; no message counts the nodes that a pod was tried on"
     if message.nodes != count:

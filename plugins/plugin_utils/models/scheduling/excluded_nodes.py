@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ....module_utils.shared.text import counted
 from ...evidence import memoize
 from ...evidence.answers.cluster.api_pod import Toleration
 from ...evidence.answers.cluster.pending import Pending, PendingPods
@@ -416,9 +417,7 @@ def spelled(names: Sequence[str] | None, count: int | None) -> str:
         return ", ".join(names)
     if count is None:
         return "the pod as such"
-    if count == 1:
-        return "1 node"
-    return f"{count} nodes"
+    return counted(count, "node")
 
 
 def spared(

@@ -23,6 +23,7 @@ from ....module_utils.shared.step_kinds import (
     ETCD_SNAPSHOT,
     kind_of,
 )
+from ....module_utils.shared.text import counted
 from ...evidence.answers.node.etcd import MemberStatus, Metrics
 from ...evidence.document import one_line
 from ...faults.control_plane import etcd_commands, etcd_space
@@ -263,9 +264,8 @@ def _alone(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
     count = len(targets)
     if count - 1 >= count // 2 + 1 or SINGLE_CONTROL_PLANE in scene.consent.allow:
         return None
-    members = "one member" if count == 1 else f"{count} members"
     return (
-        f"etcd has {members}, and no quorum while one stands still;"
+        f"etcd has {counted(count, 'member')}, and no quorum while one stands still;"
         f" {fencing.lifted(scene, SINGLE_CONTROL_PLANE)}"
     )
 

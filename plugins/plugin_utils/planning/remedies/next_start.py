@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ....module_utils.shared import consent, networkd_settings
 from ....module_utils.shared.step_kinds import HOLD_PACKAGES, NETWORKD_ROUTES, kind_of
+from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.network import Network, NetworkService
 from ...evidence.answers.node.next_start import NextStart
@@ -66,7 +67,7 @@ def _unwanted(scene: RemedyContext, names: Sequence[str]) -> str | None:
     if consent.HOLD_PACKAGES in scene.consent.allow:
         return None
     return (
-        f"a hold keeps security updates of {len(names)} packages from this host too;"
+        f"a hold keeps security updates of {counted(len(names), 'package')} from this host too;"
         f" {fencing.lifted(scene, consent.HOLD_PACKAGES)}"
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....module_utils.shared.step_kinds import CLEAN_UP, kind_of
+from ....module_utils.shared.text import counted
 from ...models import devices
 from ...models.devices import Node, Pod
 from ...models.pod_acceptance import accepted_since, served_again
@@ -73,7 +74,10 @@ def _still_there(causes: Sequence[str]) -> str:
 def _note(node: Node, pods: Sequence[Pod]) -> str:
     note = "pods of a Job that has not ended, and of owners that are not Kubernetes' own, stay"
     if pods and len(pods) < len(node.rejected):
-        note = f"{len(node.rejected) - len(pods)} pods stay whose cause may still be there; {note}"
+        note = (
+            f"{counted(len(node.rejected) - len(pods), 'pod stays', 'pods stay')}, because the"
+            f" cause may still be there; {note}"
+        )
     if node.count > len(node.rejected):
         listed = len(node.rejected)
         note = f"the newest {listed} of {node.count}, run again for the rest; {note}"

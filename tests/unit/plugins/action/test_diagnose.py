@@ -61,7 +61,7 @@ def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
     assert {path.name for path in folder.iterdir()} == {"report.json", "report.txt", "report.html"}
     text = (folder / "report.txt").read_text(encoding="utf-8")
     last = (
-        f"kubemend: 1 hosts, 0 critical, 1 warning, {done.report()['summary']['unknown']} unknown;"
+        f"kubemend: 1 host, 0 critical, 1 warning, {done.report()['summary']['unknown']} unknown;"
         f" report: {folder}"
     )
     assert text.endswith(f"\n{last}\n")
@@ -84,7 +84,7 @@ def test_reports_are_written_for_their_owner_only_and_printed(replay, operator):
 def test_the_result_holds_codes_and_paths_but_no_evidence(replay):
     done = replay("-vvv", env={"ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal"})
     assert done.rc == 0, done.output
-    result = done.stdout[done.stdout.index("kubemend: 1 hosts") :]
+    result = done.stdout[done.stdout.index("kubemend: 1 host") :]
     assert '"KM901"' in result
     assert '"exit_reason": "ok"' in result
     assert "words of a node" not in result
@@ -98,10 +98,10 @@ def test_the_threshold_decides_the_exit_code(replay, level, code):
     assert done.report()["exit_reason"] == ("threshold" if code else "ok")
     if code:
         assert (
-            f"kubemend_fail_on={level} is reached: kubemend: 1 hosts, 0 critical, 1 warning"
+            f"kubemend_fail_on={level} is reached: kubemend: 1 host, 0 critical, 1 warning"
             in done.words
         )
-    assert "kubemend: 1 hosts" in done.stdout
+    assert "kubemend: 1 host" in done.stdout
 
 
 @pytest.mark.parametrize("callback", ["minimal", "oneline"])

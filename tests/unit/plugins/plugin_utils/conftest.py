@@ -182,6 +182,7 @@ def starts_again() -> dict[str, Any]:
         "kernels": {"running": "6.1.0-25-amd64", "kernels": []},
         "gpu": None,
         "upgrades": None,
+        "rpm_upgrades": None,
     }
 
 

@@ -166,6 +166,27 @@ class Upgrades:
 
 
 @dataclass(frozen=True)
+class RpmPackage:
+    """A package that no file of dnf or yum keeps; own: whether the distribution made it."""
+
+    name: str = ""
+    installed: str = ""
+    own: bool = False
+
+
+@dataclass(frozen=True)
+class RpmUpgrades:
+    """What dnf or yum upgrades by itself; security: whether security updates alone."""
+
+    on: bool = False
+    program: str = ""
+    unit: str = ""
+    security: bool = False
+    packages: tuple[RpmPackage, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class Place:
     """The line of a file that a program named as it refused it."""
 
@@ -204,4 +225,5 @@ class NextStart:
     kernels: Kernels | None = None
     gpu: GpuDriver | None = None
     upgrades: Upgrades | None = None
+    rpm_upgrades: RpmUpgrades | None = None
     trial: Trial | None = None

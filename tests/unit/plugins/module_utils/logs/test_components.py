@@ -251,7 +251,7 @@ def test_a_file_that_is_no_log(node: Node) -> None:
     node.log("0.log", "root:x:0:0:root:/root:/bin/sh\n" + cri(node.now - 1, "a line"))
     found = node.read()
     assert texts(found) == ["a line"]
-    assert "1 lines have no format that is known" in found["sources"][0]["notes"]
+    assert "1 line has no format that is known" in found["sources"][0]["notes"]
 
 
 def test_a_pipe_does_not_block(node: Node) -> None:

@@ -6,8 +6,10 @@
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared.text import (
+    counted,
     ends,
     one_line,
+    times,
     without_middle,
 )
 
@@ -50,3 +52,24 @@ def test_the_end_of_a_long_text_stays(value: str, limit: int, line: str) -> None
 
 def test_tabs_stay_where_the_middle_goes() -> None:
     assert without_middle("\tabcdefghijk", 9) == "\tab … ijk"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((0, "host"), "0 hosts"),
+        ((1, "host"), "1 host"),
+        ((2, "host"), "2 hosts"),
+        ((1, "entry", "entries"), "1 entry"),
+        ((2, "entry", "entries"), "2 entries"),
+        ((1, "pod waits", "pods wait"), "1 pod waits"),
+        ((3, "pod waits", "pods wait"), "3 pods wait"),
+    ],
+)
+def test_a_number_has_its_noun_in_the_plural_unless_it_is_one(words, text):
+    assert counted(*words) == text
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 times"), (1, "once"), (2, "2 times")])
+def test_how_often_something_happened(number, text):
+    assert times(number) == text

@@ -60,7 +60,7 @@ def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]
                     "numberAvailable": 2,
                 },
             },
-            "1 of 2 pods are recreated",
+            "1 of 2 pods recreated",
         ),
         (
             {
@@ -73,13 +73,13 @@ def partitioned(partition: int, updated: int, ready: int = 3) -> "dict[str, Any]
             },
             None,
         ),
-        ({"spec": {}, "status": {}}, "0 of 1 pods"),
+        ({"spec": {}, "status": {}}, "0 of 1 pod"),
         (partitioned(2, 1), None),
-        (partitioned(2, 0), "0 of 1 pods are recreated, 3 of 3 are ready"),
+        (partitioned(2, 0), "0 of 1 pod recreated, 3 of 3 ready"),
         (partitioned(3, 0), None),
         (partitioned(5, 0), None),
-        (partitioned(2, 1, ready=2), "1 of 1 pods are recreated, 2 of 3 are ready"),
-        (partitioned(0, 2), "2 of 3 pods are recreated"),
+        (partitioned(2, 1, ready=2), "1 of 1 pod recreated, 2 of 3 ready"),
+        (partitioned(0, 2), "2 of 3 pods recreated"),
     ],
 )
 def test_when_a_rollout_has_ended(item: "dict[str, Any]", why: Any) -> None:

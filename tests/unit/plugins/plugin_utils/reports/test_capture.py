@@ -66,7 +66,7 @@ def test_the_report(folder):
         "  w1 kubelet: 0 -> 4 -> 0 again\n  (no process tells its level: ",
         "  api of m1 is full\n",
         "  m2: timed out\n",
-        f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 hosts: {folder}/capture/lines.txt\n",
+        f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 host: {folder}/capture/lines.txt\n",
     ):
         assert text in made.text
     assert (folder / "report.txt").read_text().split() == made.text.split()
@@ -134,7 +134,7 @@ def test_the_report_of_what_was_not_put_back(folder):
         in text
     )
     assert "  w1 kubelet: not raised: no\n" in text
-    assert "kubemend: 1 levels raised, 0 put back" in text
+    assert "kubemend: 1 level raised, 0 put back" in text
     assert "no process tells" not in text
     found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["exit_code"], found["exit_reason"]) == (2, "failed")

@@ -95,7 +95,7 @@ def test_the_report_of_what_the_guards_would_refuse() -> None:
         " run on m1 (default/x) m1" in " ".join(text.split())
     )
     assert "m1 kube-scheduler would be started again with them\n" in text
-    assert text.endswith("kubemend: 1 files and 1 log levels would be restored\n")
+    assert text.endswith("kubemend: 1 file and 1 log level would be restored\n")
 
 
 def test_the_report() -> None:

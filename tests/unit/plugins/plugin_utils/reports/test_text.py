@@ -27,6 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
+    html,
     phrases,
     text,
     text_page,
@@ -634,6 +635,39 @@ def test_a_repair_that_can_be_undone_ends_its_plan_with_the_command(remedy, stat
     became = ({"id": "01-w1", "state": state, "reason": ""},)
     data = run(mode="verify", plan=steps, steps=became, undo=undo)
     assert ("\nundo: undo it\n" in rendered(run_data=data)) == shown
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "lines"),
+    [
+        (["clear", "clear"], ["KM407 Files run out: no longer found at 14:03:13 UTC"]),
+        (
+            ["clear", "present"],
+            [
+                "KM407 Files run out: no longer found at 14:03:12 UTC on w0",
+                "KM407 Files run out: still found at 14:03:13 UTC on w1",
+            ],
+        ),
+        (["unknown", None], ["KM407 Files run out: could not be judged at 14:03:12 UTC"]),
+        ([None, None], []),
+    ],
+)
+def test_a_finished_step_shows_which_check_proved_it(verdicts, lines):
+    steps, became = [], []
+    for number, verdict in enumerate(verdicts):
+        host = f"w{number}"
+        steps.append(Step(f"0{number}-{host}", host, "KM407", "kernel_setting", 1, "a file"))
+        row = {"id": steps[-1].id, "state": "done", "reason": ""}
+        if verdict:
+            at = f"2026-11-28T14:03:1{2 + number}Z"
+            row["verified"] = [{"code": "KM407", "verdict": verdict, "at": at}]
+        became.append(row)
+    titles = {"KM407": "Files run out"}
+    data = run(mode="verify", plan=tuple(steps), steps=tuple(became), titles=titles)
+    lines_shown = rendered(160, run_data=data).split("\n")
+    found = [line.strip() for line in lines_shown if "verified: " in line]
+    assert found == [f"verified: {line}" for line in lines]
+    assert html.render(Result(), data).count("verified: ") == len([row for row in verdicts if row])
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_rollout_that_does_not_end_is_taken_back(tmp_path: Path, fake: Api) ->
     fake.put(PATH, dict(ITEM, status=dict(ITEM["status"], updatedReplicas=1)))
     answer = run(tmp_path)
     assert answer["state"] == "rolled_back"
-    assert "1 of 2 pods are recreated" in answer["reason"]
+    assert "1 of 2 pods recreated" in answer["reason"]
     assert "it has its former resources again" in answer["reason"]
     assert workload_resources.text_of(fake.objects[PATH]) == workload_resources.text_of(ITEM)
     assert step_record.unproven(str(tmp_path / "kubemend")) == []

@@ -156,7 +156,7 @@ def test_many_that_stay_hide_none_that_somebody_must_look_at() -> None:
     text = delete_rejected_pods.sentence(done)
     facts(
         text.partition("; n/job-00, ")[0],
-        "1 pods",
+        "1 pod",
         "n/z",
         "it was deleted and is not gone",
         "n/y",

@@ -80,3 +80,59 @@ def test_a_machine_without_unattended_upgrades(world):
 def test_a_host_without_the_evidence(world):
     world.documents["w1"]["collectors"]["next_start"] = {"status": "denied", "data": None}
     assert judged(world) == ("unknown", [])
+
+
+@pytest.fixture
+def rpms(world):
+    """Return what dnf-automatic of w1 upgrades by itself: everything."""
+    answer = {
+        "on": True,
+        "program": "dnf-automatic",
+        "unit": "dnf-automatic.timer",
+        "security": False,
+        "packages": [
+            {"name": "kubelet", "installed": "1.30.1-1", "own": False},
+            {"name": "runc", "installed": "1.1.12-2.el9", "own": True},
+        ],
+        "error": None,
+    }
+    world.data("w1", "next_start")["rpm_upgrades"] = answer
+    return answer
+
+
+def test_dnf_that_upgrades_by_itself(world, rpms):
+    verdict, (found,) = judged(world)
+    assert (verdict, found.component, found.severity) == ("present", "kubelet", "warning")
+    assert found.risk == 0
+    assert found.evidence[0].object == "dnf-automatic.timer"
+    assert [proof.text.partition(" ")[0] for proof in found.evidence[1:]] == ["kubelet", "runc"]
+    assert "dnf versionlock add kubelet runc." in found.remedy
+
+
+def test_security_updates_are_of_the_distribution_alone(world, rpms):
+    rpms["security"] = True
+    _verdict, (found,) = judged(world)
+    assert found.component == "runc"
+    rpms["packages"].pop()
+    assert judged(world) == ("clear", [])
+
+
+def test_yum_has_commands_of_its_own(world, rpms):
+    rpms.update(program="yum-cron", unit="yum-cron.service")
+    _verdict, (found,) = judged(world)
+    assert "yum versionlock add kubelet runc." in found.remedy
+    assert "dnf" not in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"on": False}, "clear"),
+        ({"packages": []}, "clear"),
+        ({"packages": [{"name": "x; reboot", "installed": "1", "own": True}]}, "clear"),
+        ({"error": "rpm did not end within 5 s"}, "unknown"),
+    ],
+)
+def test_other_answers_of_dnf(world, rpms, change, verdict):
+    rpms.update(change)
+    assert judged(world) == (verdict, [])

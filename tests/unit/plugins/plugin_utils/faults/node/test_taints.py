@@ -68,7 +68,7 @@ def test_a_taint_that_somebody_set(world, message, severity):
         " wait; set by a user"
     )
     assert "toleration" in found.remedy
-    assert "Who must not remove it: any repair" in found.remedy
+    assert "Not by: any repair" in found.remedy
     assert found.command is None
     assert any(proof.object == "Pod shop/cart-1, cart-2" for proof in found.evidence)
 

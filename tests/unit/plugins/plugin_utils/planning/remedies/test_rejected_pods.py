@@ -124,7 +124,7 @@ def test_only_those_are_deleted_whose_cause_is_gone(planned):
     other = of_devices(name="card", owner_uid="u-b")
     step = the_clean_up(planned([refused(), other], [pod("next", 40)]))
     assert [one["name"] for one in step.change["pods"]] == ["late"]
-    assert step.note.startswith("1 pods stay")
+    assert step.note.startswith("1 pod stays")
     assert "n/card" not in step.diff
 
 
