@@ -17,14 +17,14 @@ def one_line(value, limit=300):
     return text[: limit - 1] + "\u2026"
 
 
-def counted(number, noun, plural=""):
+def counted(number, noun: str, plural: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one."""
     if number == 1:
         return f"1 {noun}"
     return f"{number} {plural or noun + 's'}"
 
 
-def times(number):
+def times(number) -> str:
     """Return how often something happened, in words."""
     return "once" if number == 1 else f"{number} times"
 

@@ -63,11 +63,7 @@ def of_rpm(root="", run=command.run, seconds=lambda most: most):
         "error": None,
     }
     try:
-        for program, unit, paths in programs:
-            settings = _settings(base, paths)
-            if _is_started(base, unit) and (not paths or _is_applied(settings)):
-                _switch_on(answer, program, unit, settings or _settings(base, (OWN,)))
-                break
+        _switch_on(answer, base, programs)
         if answer["on"]:
             rows = installed(_asked(run, seconds))
             answer["packages"] = _free(rows, kept(base))[:MAX_ROWS]
@@ -76,9 +72,16 @@ def of_rpm(root="", run=command.run, seconds=lambda most: most):
     return answer
 
 
-def _switch_on(answer, program, unit, settings):
-    kind = settings.get(("commands", TYPES[program]), "default")
-    answer.update(on=True, program=program, unit=unit, security="security" in kind)
+def _switch_on(answer, base, programs):
+    """Note the first program that a boot starts and that applies what it downloads."""
+    for program, unit, paths in programs:
+        settings = _settings(base, paths)
+        if _is_started(base, unit) and (not paths or _is_applied(settings)):
+            kind = (settings or _settings(base, (OWN,))).get(
+                ("commands", TYPES[program]), "default"
+            )
+            answer.update(on=True, program=program, unit=unit, security="security" in kind)
+            return
 
 
 def _is_there(base, row):
@@ -98,7 +101,7 @@ def _settings(base, paths):
     """Return {(section, key): value} of files, of which the last one that has a key counts."""
     settings = {}
     for path in paths:
-        settings.update(sections(files.text(os.path.join(base, path), MAX_TEXT) or ""))
+        settings.update(sections(_text(os.path.join(base, path))))
     return settings
 
 
@@ -120,23 +123,26 @@ def sections(text):
     }
 
 
+def _text(path):
+    return files.text(path, MAX_TEXT) or ""
+
+
 def kept(base):
     """Return the patterns of names that files of dnf or yum keep from upgrades."""
     patterns = []
-    for path in CONFIGURATIONS:
-        patterns += _excluded(sections(files.text(os.path.join(base, path), MAX_TEXT) or ""))
     folder = os.path.join(base, REPOSITORIES)
-    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*.repo")))[:MAX_FILES]:
-        patterns += _excluded(sections(files.text(path, MAX_TEXT) or ""))
+    repositories = sorted(glob.glob(os.path.join(glob.escape(folder), "*.repo")))
+    for path in [os.path.join(base, path) for path in CONFIGURATIONS] + repositories[:MAX_FILES]:
+        patterns += _excluded(sections(_text(path)))
     if any(_is_enabled(base, path) for path in PLUGINS):
         for path in LOCKS:
-            patterns += locked(files.text(os.path.join(base, path), MAX_TEXT) or "")
-    patterns += toml_locked(files.text(os.path.join(base, TOML_LOCK), MAX_TEXT) or "")
+            patterns += locked(_text(os.path.join(base, path)))
+    patterns += toml_locked(_text(os.path.join(base, TOML_LOCK)))
     return [pattern for pattern in patterns if pattern.count("*") <= MAX_STARS][:MAX_PATTERNS]
 
 
 def _is_enabled(base, path):
-    settings = sections(files.text(os.path.join(base, path), MAX_TEXT) or "")
+    settings = sections(_text(os.path.join(base, path)))
     return settings.get(("main", "enabled"), "0").lower() in ON
 
 

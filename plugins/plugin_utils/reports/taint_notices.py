@@ -85,5 +85,5 @@ def _state(view: NodeView) -> str:
 
 
 def _owned(key: str, value: str, owner: Owner, effects: Iterable[str]) -> str:
-    who = OWNERS.get(owner.kind, owner.who)
-    return f"{taints.Taint(key, value)} ({', '.join(effects)}) is of {who}"
+    owner_name = OWNERS.get(owner.kind, owner.who)
+    return f"{taints.Taint(key, value)} ({', '.join(effects)}) is of {owner_name}"

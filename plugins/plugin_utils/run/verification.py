@@ -48,16 +48,16 @@ def is_checked(step: Step) -> bool:
 def _check(
     step: Step, code: str, after: model_result.Result, read_at: Callable[[str], str | None]
 ) -> dict[str, Any]:
-    names = {row.node: row.host for row in after.hosts if row.node}
+    names: dict[str | None, str] = {row.node: row.host for row in after.hosts if row.node}
     hosts = {None, step.host, names.get(step.node, step.node)}
-    found = {
+    verdicts = {
         verdict.verdict
         for verdict in after.verdicts
         if verdict.code == code and verdict.host in hosts and _is_same_part(verdict, step)
     }
-    if "present" in found and _is_elsewhere(step, code, hosts, after):
-        found = (found - {"present"}) | {"clear"}
-    verdict = next((name for name in WORST_FIRST if name in found), NOT_JUDGED)
+    if "present" in verdicts and _is_elsewhere(step, code, hosts, after):
+        verdicts = (verdicts - {"present"}) | {"clear"}
+    verdict = next((name for name in WORST_FIRST if name in verdicts), NOT_JUDGED)
     return {"code": code, "verdict": verdict, "at": read_at(step.host)}
 
 
