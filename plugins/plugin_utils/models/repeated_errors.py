@@ -113,6 +113,8 @@ _OTHERS = re.compile(
     r"|container process: exec|container process caused:? \\*\"?exec"
     # more name servers or domains than a pod may have: the kubelet says it for each of its pods
     r"|Nameserver limits|Search Line limits"
+    # kubelet each minute, where the kernel has no iptables of IPv6: nothing needs these chains
+    r"|iptables (?:canary|hint chains)"
     # API server: a client or a watch of one
     r"|required revision has been compacted|Unable to authenticate the request|TLS handshake error"
     r"|timeout or abort|Timeout or abort|http: Handler timeout|apiserver was unable to write"
@@ -398,6 +400,8 @@ def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
     if component in RUNTIMES:
         return _is_of_runtime(entry, answer)
     if answer.kind == error_answer.SLOW_WEBHOOK:
+        return True
+    if answer.kind == error_answer.PROGRAM and component in SUPERVISORS:
         return True
     work = _OWN.get(component)
     if work is not None and work.search(component_log.text(entry.line)):

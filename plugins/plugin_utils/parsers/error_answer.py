@@ -17,6 +17,7 @@ from . import component_log, errno_message, message_class
 
 LONGEST = 200  # characters of a part that is quoted
 SLOW_WEBHOOK = "slow_webhook"
+PROGRAM = "program"  # A program of the host fails that the component runs.
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Answer:
 
     kind: what it is: unauthorized, forbidden, proxy, not_found, conflict, busy, invalid, gone,
     slow_webhook, webhook, denied, credentials, discovery, name, refused, unreachable, timeout,
-    certificate, quota, no_leader, peer, slow, or a class of message_class
+    certificate, quota, no_leader, peer, slow, program, or a class of message_class
     clause: what is wrong, about the component
     advice: what an operator does about it
     """
@@ -331,6 +332,17 @@ _TEXTS = (
     ),
     _text(
         "invalid", r" is invalid: ", "the API server calls it invalid (422)", "correct the object"
+    ),
+    _text(
+        PROGRAM,
+        # The first part takes what it can: the program nearest to its status is meant.
+        r"^[^\n]{0,1000}\b(?P<name>(?:ip6?tables|ebtables)(?:-(?:nft|legacy))?(?:-(?:save|restore))?"
+        r"|ipset|nft|conntrack|ipvsadm)\b[^\n]{0,200}?"
+        r"\bexit(?:ed with)? (?:status|code):? (?P<status>[1-9]\d?)\b",
+        "{name}, which it runs, ends with status {status}",
+        "run that command by hand on the machine: what it says names the set, chain, table or"
+        " module that is missing, the lock that another program holds, or the rule that another"
+        " release of it wrote (compare its --version on the host and in the container)",
     ),
     _text(
         "not_found",

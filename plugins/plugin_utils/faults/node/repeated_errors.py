@@ -214,6 +214,10 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         severity = "info"
     if error.answer is not None:
         meaning, advice = f"{one_line(error.answer.clause, 300)}: ", error.answer.advice
+    remedy = f"{advice}. The log: {_command(row)}"
+    if error.known is not None:
+        # The advice of a cause is enough: what holds for any such answer only adds to it.
+        remedy = f"the log: {_command(row)}"
     waiting = ""
     if error.waiting:
         waiting = f"; because of that {and_others(error.waiting)}"
@@ -221,7 +225,7 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         f"{row.component} repeats an error: {_count(error, read_at)}: {meaning}{error.message}"
         f"{waiting}",
         (_proof(host, row, error.entry.line),),
-        f"{advice}. The log: {_command(row)}",
+        remedy,
         host=host.host,
         node=host.node,
         component=row.component,

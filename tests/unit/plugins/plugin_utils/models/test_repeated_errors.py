@@ -35,6 +35,11 @@ def worst(component: str, *entries: evidence.RepeatedError) -> repeated_errors.R
 
 # What keeps each component from its work: (component, line)
 OBSTACLES = (
+    (
+        "rke2",
+        HEAD + "Aborting sync. Failed to run iptables-restore: exit status 2 (iptables-restore"
+        " v1.8.11 (nf_tables): Set KUBE-SRC-A doesn't exist.",
+    ),
     ("kubelet", REFUSED),
     (
         "kube-controller-manager",
@@ -110,6 +115,12 @@ OBSTACLES = (
 )
 # What healthy components say, and what is about users' objects: (component, line)
 OTHERS = (
+    (
+        "rke2",
+        HEAD + r'"Could not set up iptables canary" err="error creating chain'
+        r" \"KUBE-KUBELET-CANARY\": exit status 3: ip6tables v1.8.4 (legacy): can\'t initialize"
+        " ip6tables table `nat': Table does not exist (do you need to insmod?)\"",
+    ),
     (
         "kubelet",
         HEAD + r'"Failed to get system container stats" err="failed to get cgroup stats for'

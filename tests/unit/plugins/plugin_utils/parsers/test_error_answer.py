@@ -14,6 +14,15 @@ HUB = "https://github.com/"
 # (component, line, kind, what the clause names, link)
 PUBLIC = (
     (
+        "k3s",
+        "E1129 15:19:22.288917   10169 network_policy_controller.go:334] Aborting sync. Failed to"
+        " run iptables-restore: failed to call ip6tables-restore: exit status 2 (ip6tables-restore"
+        " v1.8.11 (nf_tables): Set inet6:KUBE-SRC-AFKSJT2XXJJQSY4S doesn't exist.",
+        "program",
+        "ip6tables-restore, which it runs, ends with status 2",
+        HUB + "k3s-io/k3s/issues/13272",
+    ),
+    (
         "kubelet",
         "E1009 12:52:21.590612    4226 kubelet_node_status.go:377] Error updating node status, will"
         ' retry: error getting node "ip-172-26-0-213.ec2.internal": Unauthorized',
