@@ -122,9 +122,7 @@ def _of_server(words: Sequence[str], proxy: Proxy) -> Iterator[Destination]:
                 )
     address = _address(pflag.string_flag(words, "advertise-address") or "")
     if address is not None and not _excepts(proxy, f"{_url_host(address)}:{KUBELET_PORT}"):
-        yield Destination(
-            f"the kubelet ({address}:{KUBELET_PORT})", str(address), "kubectl logs"
-        )
+        yield Destination(f"the kubelet ({address}:{KUBELET_PORT})", str(address), "kubectl logs")
 
 
 def _of_etcd(words: Sequence[str], proxy: Proxy) -> Iterator[Destination]:
