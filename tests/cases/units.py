@@ -74,6 +74,8 @@ def journal(
     log = evidence.data(host, "kubelet_log")
     log["lines"] = log["lines"] + kubelet_log.chosen("\n".join(dated))
     own = evidence.data(host, "kubelet")["unit"]["name"]
+    if (unit or own) == own:
+        _at_start(evidence, host, dated)
     _of_start(evidence, host, unit or own, dated)
     if (unit or own) == own:
         _of_kubelet(evidence, host, own, dated)
@@ -96,6 +98,18 @@ def _of_life(lines: list[str], back: int) -> list[str]:
     for pid in pids if back else ():
         lines = [line.replace(pid, str(int(pid) - back)) for line in lines]
     return lines
+
+
+def _at_start(evidence: Evidence, host: str, dated: list[str]) -> None:
+    """Add what the kubelet that runs complained of at its start."""
+    kubelet, log = evidence.data(host, "kubelet"), evidence.data(host, "kubelet_log")
+    if kubelet["process"] is None:
+        return
+    started = kubelet["process"]["started_at"]
+    first, last = kubelet_log.start(kubelet["unit"]["name"], started)
+    begin, end = clock.journal(first), clock.journal(last)
+    said = [line for line in dated if begin <= line.partition(" ")[0] <= end]
+    log["at_start"] = log.get("at_start", []) + kubelet_log.complaints("\n".join(said))
 
 
 def _of_start(evidence: Evidence, host: str, unit: str, dated: list[str]) -> None:

@@ -267,7 +267,7 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         ("Answers are `429`, or take seconds.", ("KM171", "KM523")),
         (
             "It answers, and refuses what is created: `failed calling webhook`.",
-            ("KM176", "KM115"),
+            ("KM176", "KM181", "KM115"),
         ),
         (
             (

@@ -96,7 +96,8 @@ NODE = {
     ),
     "kubelet_log": (
         "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer,"
-        " cgroup drivers and open files"
+        " cgroup drivers and open files, and warnings and errors of the start of the kubelet that"
+        " runs"
     ),
     "kubelet_end": (
         "the end of the journal of the kubelet's unit, where the kubelet does not run or"

@@ -20,6 +20,7 @@ from .control_plane import (
     certificate_names,
     certificate_trust,
     certificates,
+    component_proxy,
     etcd_quorum,
     etcd_space,
     etcd_speed,

@@ -31,7 +31,8 @@ from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import pflag, pod_manifest
 from ..safe_io import yaml_nodes
-from . import release_refusal
+from . import component_proxy, release_refusal
+from .component_proxy import Proxy
 from .release_refusal import Refusal
 
 BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
@@ -79,6 +80,7 @@ class FileUse:
     mounts: tuple[pod_manifest.Mount, ...] = ()
     # what a later release refuses of its arguments
     refused: tuple[Refusal, ...] = ()
+    proxy: Proxy | None = None  # that its environment names for https
 
     @property
     def changed(self) -> float:
@@ -303,6 +305,7 @@ def _use(container: pod_manifest.Container, component: str, pod: str, file: File
         float(file.ctime or 0),
         container.mounts,
         tuple(release_refusal.of_words(component, words, _places(file, places)))[:MAX_REFUSALS],
+        component_proxy.of_container(container),
     )
 
 

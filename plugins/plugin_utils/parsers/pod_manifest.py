@@ -67,6 +67,7 @@ class Container:
     probes: dict[str, str] = field(default_factory=dict)
     memory_limit: str = ""
     mounts: tuple[Mount, ...] = ()
+    env_lines: dict[str, int] = field(default_factory=dict)  # of the names in env
 
     @property
     def argv(self) -> list[str]:
@@ -193,10 +194,11 @@ def _container(node: Node, volumes: Mapping[str, Node]) -> Container:
         for key in ("command", "args")
         for item in items(get(node, key))
     )
-    env = {}
+    env, env_lines = {}, {}
     for entry in items(get(node, "env")):
         name = text_of(get(entry, "name"))
         env[name] = _text(get(entry, "value"), f"the value of {name} in env")
+        env_lines[name] = entry.start_mark.line + 1
     return Container(
         text_of(get(node, "name")),
         text_of(get(node, "image")),
@@ -205,6 +207,7 @@ def _container(node: Node, volumes: Mapping[str, Node]) -> Container:
         _probes(node),
         text_of(get(node, "resources", "limits", "memory")),
         tuple(_mount(mount, volumes) for mount in items(get(node, "volumeMounts"))),
+        env_lines,
     )
 
 

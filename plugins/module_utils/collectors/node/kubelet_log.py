@@ -4,8 +4,9 @@
 """Collector kubelet_log: recent lines of the kubelet and the runtime about a few matters."""
 
 import os
+import re
 
-from ...system import command, files
+from ...system import command, files, rancher
 from ..base import Denied, Failed
 
 RUNTIMES = (
@@ -54,14 +55,25 @@ CERTIFICATES, KEPT_CERTIFICATES = "x509: certificate has expired or is not yet v
 # The kubelet's image collection, one line per image.
 IMAGES, KEPT_IMAGES = "removing image ", 3
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
+# What a kubelet says once when it starts, and then runs on.
+START_SECONDS, START_BYTES, KEPT_AT_START = 90, 512 * 1024, 40
+# RKE2 runs the kubelet as a process of its own, and says before what it gives it.
+SUPERVISED_SECONDS = 180
+# Warnings and errors of klog, and of the logrus of K3s and RKE2.
+_COMPLAINT = re.compile(
+    r"\]: (?:[WEF]\d{4} \d\d:|time=\"[^\"]{10,64}\" level=(?:warning|error|fatal) )"
+)
+_NUMBER = re.compile(r"\d+")
 
 
 def collect(context):
-    """Return {lines}: the last lines of MATTERS, OPEN_FILES, CERTIFICATES or IMAGES, each once.
+    """Return {lines, at_start} of the journal, each line once with its time, the oldest first.
 
-    They are those of journald with their time, the oldest first.
+    lines: the last ones of MATTERS, OPEN_FILES, CERTIFICATES or IMAGES. at_start: the first
+    warnings and errors since the kubelet that runs was started, for START_SECONDS.
     """
-    unit = ((context.data.get("kubelet") or {}).get("unit") or {}).get("name") or "kubelet.service"
+    kubelet = context.data.get("kubelet") or {}
+    unit = (kubelet.get("unit") or {}).get("name") or "kubelet.service"
     units = [word for name in (unit, *RUNTIMES) for word in ("-u", name)]
     context.source = f"journalctl of {unit} and the runtime"
     try:
@@ -88,7 +100,43 @@ def collect(context):
         raise Failed(str(error)) from error
     if not text.strip() and os.geteuid() != 0:
         raise Denied(f"journald shows this user nothing of {unit} and the runtime")
-    return {"lines": chosen("\n".join(text.split("\n")[::-1]))}
+    return {
+        "lines": chosen("\n".join(text.split("\n")[::-1])),
+        "at_start": _said_at_start(context, unit, kubelet.get("process") or {}),
+    }
+
+
+def start(unit, started):
+    """Return (first, last): the seconds of the start of a kubelet's process that count."""
+    before = SUPERVISED_SECONDS if rancher.program(unit) == "rke2" else 1
+    return int(started) - before, int(started) + START_SECONDS
+
+
+def _said_at_start(context, unit, process):
+    """Return what the unit of a kubelet that runs complained of at its start."""
+    started = process.get("started_at")
+    if started is None:
+        return []
+    first, last = start(unit, started)
+    argv = ["journalctl", "--no-pager", "--all", "-q", "-o", "short-iso", "-u", unit]
+    argv += [f"--since=@{first}", f"--until=@{last}"]
+    try:
+        return complaints(command.run(argv, context.seconds(3), START_BYTES))
+    except command.CommandError:
+        # its journal may begin later; the lines that matter are there without it
+        return []
+
+
+def complaints(text):
+    """Return the first warnings and errors of a journal, each once."""
+    rows = {}
+    for line in text.splitlines():
+        if len(rows) == KEPT_AT_START:
+            break
+        if _COMPLAINT.search(line[:400]):
+            key = _NUMBER.sub("#", line.partition("]: ")[2])
+            rows.setdefault(key, files.masked_ends(line, LONGEST))
+    return list(rows.values())
 
 
 def chosen(text):

@@ -206,7 +206,7 @@ def _webhook_advice(items: list[Webhook]) -> str:
     applies="API groups that another server than the API server serves",
     cluster_needs=("api_services",),
     current_only=True,
-    explained_by=causes("KM115", "KM519"),
+    explained_by=causes("KM115", "KM519") | causes("KM181", component="kube-apiserver"),
 )
 def unavailable_group(cluster: Cluster) -> Iterator[CheckResult]:
     """KM177: report an API group that the API server cannot get from its server."""

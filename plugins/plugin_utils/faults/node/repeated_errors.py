@@ -34,10 +34,15 @@ OF_NODE = ("kubelet", *SUPERVISORS, *RUNTIMES)
 # A leader that lost its lease so lately lost it to what the API server says now.
 LOST_SECONDS = 900
 UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
-# Known causes that a kubelet or K3s tells so rarely that no error repeats, and how many seconds
-# what it said counts. None: since its start, after which it runs on without what it lacks.
+# Known causes that a kubelet, K3s or RKE2 tells so rarely that no error repeats, and how many
+# seconds what it said counts. None: since its start, after which it runs on without what it lacks.
 RARELY_SAID = {
     "flexvolume-folder-not-made": None,
+    "k3s-cpu-controller-missing": None,
+    "k3s-cpu-limits-off": None,
+    "k3s-process-limits-off": None,
+    "logind-not-answering": None,
+    "shutdown-delay-not-granted": None,
     "k3s-compaction-too-slow": 900,  # K3s compacts each five minutes
     "k3s-mariadb-isolation": 900,
     "k3s-own-certificate-expired": 900,
@@ -59,6 +64,9 @@ _OF_MACHINE = causes(
     "KM528",
     "KM601",
 )
+# RKE2 says before the start of its kubelet what it gives it; a journal has whole seconds.
+BEFORE_SECONDS = {"rke2": 180}
+SECOND = 1
 _OF_CONTROL_PLANE = causes("KM115") | causes("KM107", "KM114", component="kube-apiserver")
 
 
@@ -103,9 +111,11 @@ def _rare_errors(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]
     component = next((word for word in SUPERVISORS if unit.startswith(word)), "kubelet")
     read_at = _read_at(document)
     detections: dict[str, Detection] = {}
-    for line in contract.answer(document, KubeletLog).lines:
+    began_at = kubelet.process.started_at - BEFORE_SECONDS.get(component, SECOND)
+    log = contract.answer(document, KubeletLog)
+    for line in (*log.at_start, *log.lines):
         row = known_message.find((component,), line, host.releases.version(component))
-        if row and _is_of_now(row, line, kubelet.process.started_at, read_at):
+        if row and _is_of_now(row, line, began_at, read_at):
             detections[row.id] = _told(host, component, unit, line, row)
     yield from detections.values()
 
@@ -116,14 +126,14 @@ def _read_at(document: Mapping[str, Any]) -> float:
     return read_at or contract.answer(document, System).clock or 0.0
 
 
-def _is_of_now(row: Known, line: str, started_at: float, read_at: float) -> bool:
+def _is_of_now(row: Known, line: str, began_at: float, read_at: float) -> bool:
     """Tell whether a row is told rarely, and its line is of this process and not too old."""
     if row.id not in RARELY_SAID:
         return False
     age = RARELY_SAID[row.id]
     if age and not read_at:
         return False  # how old the line is, is not known
-    begin = max(started_at, read_at - age if age else 0)
+    begin = max(began_at, read_at - age if age else 0)
     return (kubelet_status.moment(line) or 0) >= begin
 
 

@@ -13,3 +13,6 @@ class KubeletLog:
     """The log lines of kubelet and runtime that matter for faults."""
 
     lines: tuple[str, ...] = ()
+    # warnings and errors of the start of the kubelet that runs; empty where an older release
+    # collected
+    at_start: tuple[str, ...] = ()

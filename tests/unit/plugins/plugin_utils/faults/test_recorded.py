@@ -196,6 +196,9 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             " control_plane/test_static_pod_volumes.py has them"
         )
     },
+    "KM181": {
+        "present": "no lab cluster has a proxy; control_plane/test_component_proxy.py has them"
+    },
     "KM120": dict.fromkeys(
         ("present", "clear"),
         "recorded before certificates were read; control_plane/test_certificates.py has them",

@@ -127,3 +127,71 @@ def test_certificates_that_expired_push_out_nothing():
     lists = [f"{head}E1122 04:00:00.000001 5 r.go:1] list {n}: {end}" for n in range(100)]
     found = kubelet_log.chosen("\n".join([folder, *lists]))
     assert found == [folder, *lists[-kubelet_log.KEPT_CERTIFICATES :]]
+
+
+START = """\
+2026-11-22T04:00:00+0000 w1 systemd[1]: Started kubelet: The Kubernetes Node Agent.
+2026-11-22T04:00:01+0000 w1 kubelet[5]: I1122 04:00:01.000001       5 server.go:1] "Started"
+2026-11-22T04:00:02+0000 w1 kubelet[5]: W1122 04:00:02.000001       5 info.go:5] "Odd" err="no 1"
+2026-11-22T04:00:03+0000 w1 kubelet[5]: E1122 04:00:03.000001       5 kubelet.go:9] "Failed" n=3
+2026-11-22T04:00:04+0000 w1 kubelet[5]: E1122 04:00:04.000001       5 kubelet.go:9] "Failed" n=4
+2026-11-22T04:00:05+0000 w1 rke2[5]: time="2026-11-22T04:00:05Z" level=warning msg="Disabling it"
+2026-11-22T04:00:05+0000 w1 rke2[5]: time="2026-11-22T04:00:05Z" level=info msg="Running it"
+2026-11-22T04:00:06+0000 w1 kubelet[5]: E1122 04:00:06.000001 5 a.go:9] token=abcdefghijklmnopqrstu
+"""
+
+
+def test_warnings_and_errors_of_a_start_are_kept_once():
+    found = kubelet_log.complaints(START)
+    assert [line[17:19] for line in found] == ["02", "03", "05", "06"]
+    assert "abcdefghij" not in found[3]
+
+
+def test_the_first_complaints_of_a_start_are_kept():
+    head = "2026-11-22T04:00:01+0000 w1 kubelet[5]: E1122 04:00:01.000001       5 x.go:1] "
+    found = kubelet_log.complaints("\n".join(head + "x" * count for count in range(1, 99)))
+    assert len(found) == kubelet_log.KEPT_AT_START
+    assert found[0].endswith("] x")
+
+
+@pytest.mark.parametrize(
+    ("unit", "seconds"),
+    [("kubelet.service", (999, 1090)), ("rke2-agent.service", (820, 1090))],
+)
+def test_what_counts_as_a_start(unit, seconds):
+    assert kubelet_log.start(unit, 1000.7) == seconds
+
+
+class Context:
+    source = None
+
+    def __init__(self, started):
+        process = None if started is None else {"started_at": started}
+        self.data = {"kubelet": {"unit": {"name": "kubelet.service"}, "process": process}}
+
+    def seconds(self, wanted):
+        return wanted
+
+
+@pytest.mark.parametrize(("started", "calls", "kept"), [(1000.7, 2, 4), (None, 1, 0)])
+def test_the_journal_of_a_start_is_read_once(monkeypatch, started, calls, kept):
+    asked = []
+
+    def run(argv, _seconds, _limit):
+        asked.append(argv)
+        return START
+
+    monkeypatch.setattr(kubelet_log.command, "run", run)
+    assert len(kubelet_log.collect(Context(started))["at_start"]) == kept
+    assert len(asked) == calls
+    assert ("--since=@999" in asked[-1] and "--until=@1090" in asked[-1]) == (started is not None)
+
+
+def test_a_journal_that_begins_after_the_start_is_no_failure(monkeypatch):
+    def run(argv, _seconds, _limit):
+        if "--since=@999" in argv:
+            raise kubelet_log.command.Silent("it said nothing")
+        return START
+
+    monkeypatch.setattr(kubelet_log.command, "run", run)
+    assert kubelet_log.collect(Context(1000.7))["at_start"] == []

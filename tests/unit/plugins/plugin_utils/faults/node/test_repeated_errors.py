@@ -404,6 +404,40 @@ def log(world: Any, component: str, text: str, ago: float, started: float) -> No
     collectors["kubelet_log"] = {"status": "ok", "data": {"lines": [line, line]}}
 
 
+SHUTDOWN = (
+    'kubelet.go:1404] "Failed to start node shutdown manager" err="node shutdown manager was unable'
+    " to update logind InhibitDelayMaxSec to 1m0s (ShutdownGracePeriod), current value of"
+    ' InhibitDelayMaxSec (30s) is less than requested ShutdownGracePeriod"'
+)
+QUOTAS = 'time="x" level=warning msg="Disabling CPU quotas due to missing cpu.cfs_period_us"'
+BENIGN = 'oom_linux.go:66] "Nothing is known of this line"'
+
+
+@pytest.mark.parametrize(
+    ("component", "text", "ago", "said"),
+    [
+        ("kubelet", SHUTDOWN, 86400, "present"),
+        ("kubelet", SHUTDOWN, 86401.5, "clear"),  # of the process before
+        ("kubelet", BENIGN, 86400, "clear"),
+        ("rke2", QUOTAS, 86500, "present"),  # before it starts its kubelet
+        ("rke2", QUOTAS, 86700, "clear"),
+    ],
+)
+def test_what_is_told_once_at_the_start(world, component, text, ago, said):
+    unit = {"rke2": "rke2-agent.service"}.get(component, "kubelet.service")
+    give(world, "w1", component, unit)
+    log(world, "kubelet", text, ago, 86400.5)
+    world.data("w1", "kubelet")["unit"]["name"] = unit
+    lines = world.data("w1", "kubelet_log").pop("lines")
+    world.data("w1", "kubelet_log").update(lines=[], at_start=lines)
+    found, findings = verdict(world, "KM529", "w1")
+    assert found == said
+    assert [(finding.severity, finding.component) for finding in findings] == [
+        ("warning", component)
+    ] * (said == "present")
+    assert all("Known cause" in finding.summary for finding in findings)
+
+
 @pytest.mark.parametrize(
     ("component", "text", "ago", "started", "said"),
     [
