@@ -14,7 +14,7 @@ from ..evidence.answers.cluster.pod_start import LastEvent, PodEvents, PodStart,
 from ..evidence.document import COMPONENTS, ends, one_line
 from ..parsers import pod_start_message
 from ..parsers.pod_start_message import NODE, WORKLOAD, Trouble
-from . import ages
+from . import ages, docker_image_size
 from .cluster import Cluster
 
 STATIC = ("etcd", "cloud-controller-manager", *COMPONENTS)
@@ -114,6 +114,7 @@ def waiting(cluster: Cluster) -> tuple[Waiting, ...]:
 
 def _waiting(cluster: Cluster, row: WaitingPods) -> Waiting:
     trouble, reason, text = _trouble(cluster, row)
+    trouble = docker_image_size.with_release(cluster, row.node, trouble)
     times = [ages.age(cluster, since) for since in row.times or (row.since,)]
     seconds = tuple(sorted((age for age in times if age is not None), reverse=True))
     return Waiting(row, one_line(row.node, 253), seconds, trouble, reason, ends(text, 600))

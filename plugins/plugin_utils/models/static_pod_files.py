@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
+from ..evidence.answers.node.component_end import ComponentEnd, ComponentLog
 from ..evidence.answers.node.static_pod_paths import StaticPodPaths
-from ..parsers import pflag
+from ..parsers import go_error, pflag
 from ..parsers.pod_manifest import Mount
 from ..parsers.release_table import FLAG
 from .control_plane import ControlPlane, FileUse
 
 NOT_MOUNTED, MISSING, WRONG_KIND = "not_mounted", "missing", "wrong_kind"
+CONFIG = "config"  # the only file of a component that has kinds and versions
 # Flags that name a file without which a component does not start, by all releases.
 FILES = frozenset(
     (
@@ -36,7 +38,7 @@ FILES = frozenset(
         "cloud-config",
         "cluster-signing-cert-file",
         "cluster-signing-key-file",
-        "config",
+        CONFIG,
         "config-file",
         "egress-selector-config-file",
         "encryption-provider-config",
@@ -106,11 +108,25 @@ def problems(document: Mapping[str, Any], plane: ControlPlane) -> list[Problem]:
     """Return what the components of this host's manifests lack, each path once."""
     paths = contract.answer(document, StaticPodPaths).paths
     kinds = {row.path.rstrip("/") or "/": row.kind for row in paths}
+    logs = {log.component: log for log in contract.answer(document, ComponentEnd).components}
     by_path: dict[tuple[str, str], Problem] = {}
     for use in plane.files:
         for problem in (*_of_volumes(use, plane, kinds), *_of_flags(use, plane, kinds)):
+            if _was_read(use, problem, logs.get(use.component)):
+                continue
             by_path.setdefault((use.path, problem.path), problem)
     return list(by_path.values())
+
+
+def _was_read(use: FileUse, problem: Problem, log: ComponentLog | None) -> bool:
+    """Tell whether a component has read its file of --config that no volume shows, as of an image.
+
+    Its log is newer than the manifest and is about a kind that the file has.
+    """
+    if problem.reason != NOT_MOUNTED or problem.flag != CONFIG or log is None:
+        return False
+    is_newer = log.last is not None and log.last >= use.changed
+    return is_newer and any(go_error.of_schema(line) is not None for line in log.lines)
 
 
 def _of_volumes(use: FileUse, plane: ControlPlane, kinds: Mapping[str, str]) -> Iterator[Problem]:

@@ -48,6 +48,8 @@ _TEXTS = tuple(
             "credential",
         ),
         (r"\btls: (?:failed to find any PEM|failed to parse|bad certificate)", "credential"),
+        # no address was tried: a security module refuses the socket itself
+        (r"\bsocket: (?:permission denied|operation not permitted)", "kernel"),
         (r"\bno such host\b|\bserver misbehaving\b", "network"),
         (r"\bno route to host\b|\bnetwork is unreachable\b", "network"),
         (r"\bflag provided but not defined: ", "configuration"),

@@ -65,6 +65,37 @@ OF_WORKLOADS = frozenset(
         "xfs-for-a-small-volume",
     )
 )
+# What only the machine or its system brings about, so that one pod that waits for it is enough: no
+# name in a workload, no StorageClass and no server elsewhere leads to it.
+OF_NODES = frozenset(
+    (
+        "apparmor-parser-missing",
+        "azure-lun-not-there",
+        "cifs-module-missing",
+        "csi-driver-without-folder-of-kubelet",
+        "docker-thin-pool-full",
+        "iscsi-daemon-not-running",
+        "iscsi-initiator-name-missing",
+        "iscsi-tools-missing",
+        "longhorn-device-taken-by-multipath",
+        "longhorn-iscsi-login-hangs",
+        "loop-devices-used-up",
+        "lustre-modules-missing",
+        "mayastor-nvme-module-missing",
+        "multipath-map-missing",
+        "nfs-module-missing",
+        "nfs-without-statd",
+        "nvidia-driver-not-loaded",
+        "nvidia-driver-replaced",
+        "nvme-over-tcp-not-loaded",
+        "rbd-module-not-loaded",
+        "rbd-program-missing",
+        "seccomp-library-too-old",
+        "vsphere-disk-without-uuid",
+        "zfs-not-in-kernel",
+        "zfs-program-missing",
+    )
+)
 # Of the command line of a program. A program that has others within it has settings of its own for
 # their flags, which the checks name.
 OF_OWN_COMMAND = frozenset(("control-plane-flag-removed",))

@@ -57,6 +57,8 @@ OBJECT_MISSING, MULTI_ATTACH, NO_DRIVER, MOUNT_SERVER, MOUNT_TIMEOUT, MOUNT = (
 )
 BUS, SHIM, RUNTIME_TYPE = "bus_lost", "shim_newer", "runtime_type"
 MOUNT_BUSY = "mount_busy"
+# Docker and what asks it do not fit (models/docker_image_size.py).
+DOCKER_TOO_NEW, IMAGE_WITHOUT_DATA = "docker_too_new", "image_without_data"
 SECURITY, IMAGE_NAME, NEVER_PULL, COMMAND, UNREGISTERED, RUNTIME_CLASS, LOW_LIMIT = (
     "security_context",
     "image_name",
@@ -85,6 +87,7 @@ OF_ONE = frozenset(
         CLIENT_CERTIFICATE,
         DNS,
         HANDSHAKE,
+        IMAGE_WITHOUT_DATA,
         PLAIN_HTTP,
         PROXY,
         PULL,
@@ -638,6 +641,11 @@ def base(kind: str) -> str:
 def may_be_of_one(kind: str) -> bool:
     """Tell whether one workload alone can bring about a kind of trouble."""
     return base(kind) == KNOWN or base(kind) in OF_ONE
+
+
+def is_of_machine(kind: str) -> bool:
+    """Tell whether only the machine of a node brings about a kind of trouble."""
+    return kind == DOCKER_TOO_NEW or kind.rpartition(" ")[2] in known_message.OF_NODES
 
 
 def is_pull(reason: str, message: str) -> bool:

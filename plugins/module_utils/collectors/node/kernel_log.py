@@ -111,6 +111,12 @@ CLASSES = (
         "apparmor",
         rb'apparmor="DENIED"(?!.{1,300} ' + _CONTAINERS + rb').{1,300} comm="' + PROGRAMS + rb'"',
     ),
+    # The profiles that runtimes give their containers allow these sockets: none is for that.
+    (
+        "sockets",
+        rb'apparmor="DENIED" operation="create" class="net"'
+        rb'(?=.{1,300} family="(?:inet6?|unix)").{0,300} ' + _CONTAINERS,
+    ),
     # The runtime cannot stop a container whose profile does not let it receive a signal.
     (
         "apparmor",

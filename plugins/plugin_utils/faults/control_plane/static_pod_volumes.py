@@ -29,7 +29,7 @@ MAX_PATH = 200
     "File that a flag names is not mounted in the static pod",
     severity="critical",
     applies="manifests of control-plane components in the folder of a kubelet",
-    needs=("kubelet", "manifests", "instances", "static_pod_paths"),
+    needs=("kubelet", "manifests", "instances", "static_pod_paths", "component_end"),
 )
 def not_there(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM174: report a path that a flag or a volume names and the component does not get."""

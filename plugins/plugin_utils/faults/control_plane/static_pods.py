@@ -55,6 +55,7 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 # such starts and 20 s before the third, and forgets it after ten minutes without an end.
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
+HELD = "address already in use"
 _USER = "runAsUser"
 # Known messages about networks that contradict each other, and the flags that have these.
 _OF_RANGES = ("node-range-", "cluster-ranges-", "service-ranges-")
@@ -278,12 +279,56 @@ def _running_hit(subject: _Component, started: float) -> Detection | None:
     """Return the hit of a component that runs at the moment, but exits repeatedly, or None."""
     exits = subject.exits
     lived = _lived(exits)
+    older = _older(subject, started)
+    if older is not None:
+        return _beside(subject, older, lived)
     if _exits_at_once(subject.plane, exits, started, lived):
         return _hit(subject, "ends again and again", lived, subject.end)
     if _ends_often(subject, started) or _starts_often(subject, started):
         hit = _hit(subject, "restarts again and again", lived, subject.crash)
         return replace(hit, severity="warning")
     return None
+
+
+def _older(subject: _Component, started: float) -> Process | None:
+    """Return the process that runs while each new container of its component ends, or None.
+
+    The newest container began after every process that runs, and its log has the reason of its
+    exit: what runs is of an earlier container, which the kubelet does not count any more. The log
+    of a process that runs begins later than it where it was rotated, but has no such reason.
+    """
+    exits, clock = subject.exits, subject.plane.clock
+    if exits.restart is None or exits.restart < STARTS or exits.first is None:
+        return None
+    is_recent = exits.last is not None and clock - exits.last < AGAIN_SECONDS
+    if not is_recent or exits.first <= started + LIVED_SECONDS:
+        return None
+    if not component_log.says_exit(component_log.last_word(_lines(exits))):
+        return None
+    processes = (row for row in subject.plane.processes if row.component == subject.use.component)
+    return max((row for row in processes if row.static), key=lambda row: row.started_at)
+
+
+def _beside(subject: _Component, older: Process, lived: float | None) -> Detection:
+    """Return the hit of a component whose new containers end beside a process of an older one."""
+    hit = _hit(subject, "ends again and again beside an older one of it", lived, None)
+    began = moment(older.started_at)
+    runs = f"process {older.pid} of an earlier container of it runs"
+    if began is not None:
+        runs += f" since {began:%Y-%m-%dT%H:%M:%SZ}"
+    if HELD in hit.summary:
+        runs += " and has that port"
+    killed = f"crictl ps -a --name {subject.use.component} and crictl stop ID of the older one"
+    if subject.owner is not None:
+        killed += (
+            f", or all of {subject.owner.title} once ({subject.owner.program}-killall.sh, then"
+            f" systemctl start {shell_name(subject.owner.unit, 'UNIT')})"
+        )
+    return replace(
+        hit,
+        summary=f"{hit.summary}; {runs}",
+        remedy=f"end that process: {killed}; {hit.remedy}",
+    )
 
 
 def _ends_often(subject: _Component, started: float) -> bool:

@@ -150,6 +150,13 @@ KINDS: Mapping[str, _Kind] = {
         "see the profile that the line names (aa-status); correct it or remove the local change,"
         " and load it again (apparmor_parser -r); a newer runtime where its own profile is wrong",
     ),
+    "sockets": _Kind(
+        "AppArmor does not let containers open sockets, by the profile that their runtime gives"
+        " them",
+        "see the profile that the line names (aa-status, journalctl -k -g 'class=\"net\"'); pods"
+        " that open sockets end again and again on this node until it allows them",
+        3,
+    ),
     "memory": _Kind(
         "it finds no memory for its own work",
         "see free -m, /proc/buddyinfo, /proc/slabinfo and vm.min_free_kbytes; of TCP net.ipv4."

@@ -14,7 +14,14 @@ from ...evidence.answers.cluster.nodes import Node, Nodes
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.answers.node.kernel_log import KernelLine
 from ...evidence.document import ends, one_line, shell_name
-from ...models import kubelet_root, overlay_base, pod_start, pressure, storage_clients
+from ...models import (
+    docker_image_size,
+    kubelet_root,
+    overlay_base,
+    pod_start,
+    pressure,
+    storage_clients,
+)
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
 from ...models.pod_start import Waiting
@@ -46,6 +53,8 @@ _REMOTE = re.compile(r"-t (?:nfs4?|cifs|smb3) |kubernetes\.io~(?:nfs|cifs)/")
 _HELPER = "nfs-helper-missing"  # a row of known messages
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE, OVERLAY = "", "of the node", "overlay"
+# The evidence of their node tells more of these than the row of known messages does.
+TOLD = frozenset((OVERLAY, docker_image_size.MISFIT, docker_image_size.NO_DATA))
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 # How a runtime asks a registry: nothing in the workload corrects that.
 OF_RUNTIME = frozenset((CERTIFICATE, CLIENT_CERTIFICATE, PLAIN_HTTP))
@@ -172,6 +181,8 @@ def _is_of_node_alone(cluster: Cluster, row: Waiting) -> bool:
         return row.trouble is not None and row.trouble.kind != pod_start_message.OF_ATTACHMENT
     if row.trouble is pod_start.REMOVED or _lacks_helper(row):
         return True
+    if row.trouble is not None and pod_start_message.is_of_machine(row.trouble.kind):
+        return True
     return kubelet_root.elsewhere(cluster, row) is not None
 
 
@@ -228,7 +239,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         severity=_severity(cluster, node, pods),
     )
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
-    if _kind(main) == OVERLAY:
+    if _kind(main) in TOLD:
         return hit
     hit = with_cni(hit, cluster.hosts_by_node().get(main.node), main.text)
     return _explained(hit, main, event, view)
@@ -452,7 +463,7 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
         cures,
         severity=_weight(causes_by_kind),
     )
-    if len(causes_by_kind) > 1:
+    if len(causes_by_kind) > 1 or not TOLD.isdisjoint(causes_by_kind):
         return hit
     return explained(hit, PLACES, _texts_of_nodes(rows))
 
@@ -470,6 +481,6 @@ def _reach(rows: Sequence[Waiting]) -> str:
 
 
 def _weight(kinds: Collection[str]) -> str:
-    if OF_RUNTIME.intersection(map(pod_start_message.base, kinds)):
+    if (OF_RUNTIME | TOLD).intersection(map(pod_start_message.base, kinds)):
         return "warning"
     return "info"

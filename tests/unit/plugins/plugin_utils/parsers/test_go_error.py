@@ -26,6 +26,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
         ("dial tcp: lookup etcd-0 on 10.96.0.10:53: no such host", "kube-apiserver", "network"),
         ("dial tcp 10.0.0.9:2379: connect: no route to host", "kube-apiserver", "network"),
         ("dial tcp 10.0.0.1:6443: connect: connection refused", "kubelet", "api"),
+        ("dial tcp 10.0.0.1:6443: socket: permission denied", "kubelet", "kernel"),
+        ("listen tcp :8080: socket: permission denied", "coredns", "kernel"),
         ("dial tcp [::1]:2379: connect: connection refused", "kube-apiserver", "dependency"),
         ("dial tcp 10.0.0.2:2380: i/o timeout", "etcd", "network"),
         ("dial unix /run/x.sock: connect: no such file or directory", "kubelet", "runtime"),

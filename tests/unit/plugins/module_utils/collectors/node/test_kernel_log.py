@@ -85,6 +85,17 @@ LINES = (
         'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="open" class="file"'
         ' profile="runc" name="/run/x" pid=1 comm="runc" requested_mask="r" denied_mask="r"',
     ),
+    (
+        "sockets",
+        'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="create" class="net"'
+        ' profile="cri-containerd.apparmor.d" family="inet" sock_type="stream"'
+        ' requested="create" denied="create"',
+    ),
+    (
+        "sockets",
+        'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="create" class="net" info="a"'
+        ' error=-13 profile="docker-default" pid=1 comm="web" family="unix" sock_type="dgram"',
+    ),
     ("memory", "kubelet: page allocation failure: order:4, mode:0x40dc0(GFP_KERNEL|__GFP_COMP)"),
     ("memory", "TCP: out of memory -- consider tuning tcp_mem"),
     ("crash", "containerd[1234]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6"),
@@ -174,6 +185,11 @@ QUIET = (
     ' pid=1 comm="dockerd" requested_mask="trace" denied_mask="trace" peer="unconfined"',
     'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="signal" class="signal"'
     ' profile="crio-default" pid=1 comm="systemd" requested_mask="send" peer="unconfined"',
+    # a family of sockets that a container is not to have, and a profile of a workload's own
+    'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="create" class="net"'
+    ' profile="cri-containerd.apparmor.d" pid=1 comm="web" family="packet" sock_type="raw"',
+    'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="create" class="net"'
+    ' profile="web" pid=1 comm="web" family="inet" sock_type="stream"',
     'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="open" class="file"'
     ' profile="containers-default-0.57.4" name="/x" pid=1 comm="runc" requested_mask="r"',
     # what a pod with loop devices mounts, and what overlayfs goes on without

@@ -237,3 +237,26 @@ def test_a_host_of_etcd_alone(world):
     world.data("m1", "manifests")["files"] = []
     world.manifest("m1", "etcd")
     assert manifest_verdict(world) == "not_applicable"
+
+
+SCHEMA = 'no kind "AArgs" is registered for version "kubescheduler.config.k8s.io/v1beta2" in scheme'
+
+
+@pytest.mark.parametrize(
+    ("lines", "ago", "is_found"),
+    [
+        ([SCHEMA], 0, False),
+        ([SCHEMA], 10**9, True),  # of a manifest before
+        (["open /etc/scheduler/config.yaml: no such file or directory"], 0, True),
+        (["unknown flag: --lister"], 0, True),
+        ([], 0, True),
+    ],
+)
+def test_a_file_of_kinds_that_the_component_has_read_is_there(world, lines, ago, is_found):
+    give(world, "--config=/etc/scheduler/config.yaml", component="kube-scheduler")
+    clock = world.data("m1", "system")["clock"]
+    row = {"component": "kube-scheduler", "running": False, "restart": 3, "path": None}
+    row |= {"first": clock - ago - 1, "last": clock - ago, "lines": lines, "kubelet": None}
+    record = {"status": "ok", "data": {"components": [row]}}
+    world.documents["m1"]["collectors"]["component_end"] = record
+    assert bool(found(world)) is is_found

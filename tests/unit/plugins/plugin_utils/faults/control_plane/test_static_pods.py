@@ -614,3 +614,46 @@ def test_the_networks_that_contradict_each_other_are_shown(world):
     (one,) = found(world)
     shown = one.summary.partition("Known cause")[2].partition("Its manifest has ")[2]
     assert shown == " ".join(flags)
+
+
+PORT = "listen tcp 127.0.0.1:10259: bind: address already in use"
+BESIDE = "beside an older one"
+
+
+def run_since(world: Any, ago: float) -> int:
+    """Let the scheduler of m2 run since so many seconds, and return its process."""
+    running = world.data("m2", "instances")["processes"]
+    (row,) = [one for one in running if one["component"] == SCHEDULER]
+    row["started_at"] = CLOCK - ago
+    return int(row["pid"])
+
+
+def test_new_containers_that_end_beside_an_older_one_are_told_with_its_process(world):
+    pid = run_since(world, 86400)
+    ended(world, running=True, lines=[f"E1124 07:00:00.000000 1 run.go:74] {PORT}", PORT])
+    assert found(world) == []  # that last line does not tell an exit
+    last = f'E1124 07:00:00.000000 1 run.go:74] "command failed" err="{PORT}"'
+    ended(world, running=True, lines=[last])
+    (one,) = found(world)
+    assert (one.component, one.severity) == (SCHEDULER, "critical")
+    words = (BESIDE, PORT, f"process {pid} ", "2027-01-14T08:00:00Z", "has that port")
+    assert [word for word in words if word not in one.summary] == []
+    assert "crictl stop" in one.remedy
+
+
+@pytest.mark.parametrize(
+    ("ago", "more"),
+    [
+        (10, {}),  # the container that runs is the newest one
+        (86400, {"restart": 1}),
+        (86400, {"first": CLOCK - 90000, "last": CLOCK - 89999}),
+        (86400, {"first": CLOCK - 9000, "last": CLOCK - 8999}),  # that was a while ago
+        (86400, {"lines": ["I1124 07:00:00.000000 1 server.go:1] well"]}),  # its log was rotated
+        (86400, {"first": None, "last": None}),
+    ],
+)
+def test_a_component_that_runs_is_not_taken_for_an_older_one(world, ago, more):
+    run_since(world, ago)
+    last = f'E1124 07:00:00.000000 1 run.go:74] "command failed" err="{PORT}"'
+    ended(world, running=True, **{"lines": [last], **more})
+    assert [one for one in found(world) if BESIDE in one.summary] == []

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import known_message
 from tests.unit.support import cni_evidence, ended_pods, known_rows, waiting_pods
 from tests.unit.support.waiting_pods import judged, wait
 
@@ -595,3 +596,22 @@ def test_a_plugin_that_looks_into_the_usual_folder(world):
     (found,) = judged(world, "KM600")[1]
     assert "/var/lib/rancher/k3s/agent/etc/cni/net.d" in found.summary
     assert "/var/lib/rancher/k3s/agent/etc/cni/net.d" in found.remedy
+
+
+def test_what_only_a_machine_brings_about_accuses_a_node_by_one_pod(world):
+    message = (
+        'MountVolume.MountDevice failed for volume "a" : rpc error: code = Internal desc ='
+        " findDiskByLun(0) failed within timeout"
+    )
+    wait(world, event=("FailedMount", message))
+    (finding,) = judged(world, "KM600")[1]
+    assert (finding.node, finding.severity) == ("w1", "warning")
+    assert "66-azure-storage.rules" in finding.summary
+    assert judged(world, "KM610")[0] == ["clear"]
+
+
+def test_each_row_about_machines_is_of_events_and_of_no_workload():
+    rows = {row.id: row for file in known_message.files().values() for row in file}
+    assert set(rows) >= known_message.OF_NODES
+    assert all("event" in rows[name].places for name in known_message.OF_NODES)
+    assert known_message.OF_NODES.isdisjoint(known_message.OF_WORKLOADS)
