@@ -127,10 +127,10 @@ def _of_server(words: Sequence[str], proxy: Proxy) -> Iterator[Destination]:
 
 def _of_etcd(words: Sequence[str], proxy: Proxy) -> Iterator[Destination]:
     members = (pflag.string_flag(words, "initial-cluster") or "").split(",")[:MAX_PEERS]
-    own = pflag.string_flag(words, "name") or ""
+    own_name = pflag.string_flag(words, "name") or ""
     for member in members:
         name, _equals, url = member.partition("=")
-        if name == own or not url.startswith("https://") or _excepts(proxy, url):
+        if name == own_name or not url.startswith("https://") or _excepts(proxy, url):
             continue
         host = one_line(no_proxy.split(url)[0], MAX_SHOWN)
         yield Destination(f"the member {one_line(name, 80)} of etcd ({host})", host, "its quorum")

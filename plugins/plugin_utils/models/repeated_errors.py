@@ -39,6 +39,9 @@ CONTROL_PLANE = (
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # Programs of many components: of what they log, only what has a known cause counts.
 SUPERVISORS = ("k3s", "rke2")
+# Kinds of answers that keep a component from its work, whatever it was about: a slow webhook any
+# component, a program of the host that fails these.
+OBSTACLES = dict.fromkeys(SUPERVISORS, (error_answer.SLOW_WEBHOOK, error_answer.PROGRAM))
 _WITH_SANDBOXES = ("kubelet", *SUPERVISORS, *RUNTIMES)
 # Between two tries components wait at most: kubelet 7 s for its lease and 10 s for the Node's
 # status, leader election 2 s, a reflector 30 s (60 s with jitter), a member of etcd 5 s. So what
@@ -399,9 +402,7 @@ def _table(component: str) -> str:
 def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
     if component in RUNTIMES:
         return _is_of_runtime(entry, answer)
-    if answer.kind == error_answer.SLOW_WEBHOOK:
-        return True
-    if answer.kind == error_answer.PROGRAM and component in SUPERVISORS:
+    if answer.kind in OBSTACLES.get(component, (error_answer.SLOW_WEBHOOK,)):
         return True
     work = _OWN.get(component)
     if work is not None and work.search(component_log.text(entry.line)):

@@ -336,8 +336,8 @@ _TEXTS = (
     _text(
         PROGRAM,
         # The first part takes what it can: the program nearest to its status is meant.
-        r"^[^\n]{0,1000}\b(?P<name>(?:ip6?tables|ebtables)(?:-(?:nft|legacy))?(?:-(?:save|restore))?"
-        r"|ipset|nft|conntrack|ipvsadm)\b[^\n]{0,200}?"
+        r"^[^\n]{0,1000}\b(?P<name>(?:ip6?tables|ebtables)(?:-(?:nft|legacy))?"
+        r"(?:-(?:save|restore))?|ipset|nft|conntrack|ipvsadm)\b[^\n]{0,200}?"
         r"\bexit(?:ed with)? (?:status|code):? (?P<status>[1-9]\d?)\b",
         "{name}, which it runs, ends with status {status}",
         "run that command by hand on the machine: what it says names the set, chain, table or"

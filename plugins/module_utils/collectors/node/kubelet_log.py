@@ -74,11 +74,22 @@ def collect(context):
     """
     kubelet = context.data.get("kubelet") or {}
     unit = (kubelet.get("unit") or {}).get("name") or "kubelet.service"
-    units = [word for name in (unit, *RUNTIMES) for word in ("-u", name)]
     context.source = f"journalctl of {unit} and the runtime"
+    text = _newest(context, unit)
+    if not text.strip() and os.geteuid() != 0:
+        raise Denied(f"journald shows this user nothing of {unit} and the runtime")
+    return {
+        "lines": chosen("\n".join(text.split("\n")[::-1])),
+        "at_start": _said_at_start(context, unit, kubelet.get("process") or {}),
+    }
+
+
+def _newest(context, unit):
+    """Return the journal of the kubelet and the runtimes, the newest line first."""
+    units = [word for name in (unit, *RUNTIMES) for word in ("-u", name)]
     try:
         # the newest first, so that the limit of bytes costs the oldest
-        text = command.run(
+        return command.run(
             [
                 "journalctl",
                 "--no-pager",
@@ -95,15 +106,9 @@ def collect(context):
             READ_BYTES,
         )
     except command.Silent:
-        text = ""
+        return ""
     except command.CommandError as error:
         raise Failed(str(error)) from error
-    if not text.strip() and os.geteuid() != 0:
-        raise Denied(f"journald shows this user nothing of {unit} and the runtime")
-    return {
-        "lines": chosen("\n".join(text.split("\n")[::-1])),
-        "at_start": _said_at_start(context, unit, kubelet.get("process") or {}),
-    }
 
 
 def start(unit, started):

@@ -55,13 +55,13 @@ def by_proxy(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
             continue
         if use.component in CLIENTS:
             lacking.extend(host.missing("certificates"))
-        asked = tuple(
+        destinations = tuple(
             component_proxy.through(
                 use.component, use.words, use.proxy, _servers(document, use.component)
             )
         )
-        if asked:
-            hits.append(_hit(host, document, use, use.proxy, asked))
+        if destinations:
+            hits.append(_hit(host, document, use, use.proxy, destinations))
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(lacking)), bool(plane.files), host=host.host)
 
 
@@ -76,7 +76,7 @@ def _hit(
     document: Mapping[str, Any],
     use: FileUse,
     proxy: Proxy,
-    asked: tuple[Destination, ...],
+    destinations: tuple[Destination, ...],
 ) -> Detection:
     path = one_line(use.path, MAX_PATH)
     place = "a proxy"
@@ -90,50 +90,51 @@ def _hit(
             "file", host.host, path=path, line=proxy.line or None, text=f"name: {proxy.variable}"
         )
     ]
-    effect = f"{and_others([item.effect for item in asked])} may fail"
-    said = _said(host, document, use.component)
-    if said is not None:
-        source, entry = said
+    effect = f"{and_others([item.effect for item in destinations])} may fail"
+    complaint = _complaint(host, document, use.component)
+    if complaint is not None:
+        source, entry = complaint
         effect = (
             f"its log has {times(entry.count)}:"
             f" {ends(component_log.text(entry.line[: repeated_errors.LONGEST]), QUOTED)}"
         )
         proofs.append(EvidenceRef("log", host.host, path=source, text=ends(entry.line, 600)))
-    names = and_others([item.name for item in asked], len(asked))
+    names = and_others([item.name for item in destinations], len(destinations))
     return Detection(
         f"{use.component} asks {place} ({proxy.variable} in {path}) for {names}, because its"
         f" environment {exceptions}: {effect}",
         tuple(proofs),
-        _remedy(use, proxy, path, asked),
+        _remedy(use, proxy, path, destinations),
         host.host,
         host.node,
         use.component,
     )
 
 
-def _said(
+def _complaint(
     host: Host, document: Mapping[str, Any], component: str
 ) -> tuple[str, RepeatedError] | None:
     """Return where a component logs most of its proxy, and what; None where it says nothing."""
     _read_at, rows = repeated_errors.rows(document)
     release = host.releases.version(component)
-    said = [
-        (one_line(row.source, MAX_PATH), entry)
-        for row in rows
-        if row.component == component
-        for entry in row.entries
-        if _is_of_proxy(component, entry.line[: repeated_errors.LONGEST], release)
-    ]
-    return max(said, key=lambda item: item[1].count, default=None)
+    complaints = []
+    for row in rows:
+        if row.component != component:
+            continue
+        source = one_line(row.source, MAX_PATH)
+        for entry in row.entries:
+            if _is_of_proxy(component, entry.line[: repeated_errors.LONGEST], release):
+                complaints.append((source, entry))
+    return max(complaints, key=lambda item: item[1].count, default=None)
 
 
 def _is_of_proxy(component: str, line: str, release: str | None) -> bool:
-    known = known_message.find((component,), line, release)
-    return bool(_BY_PROXY.search(line)) or (known is not None and known.id in _KNOWN)
+    row = known_message.find((component,), line, release)
+    return bool(_BY_PROXY.search(line)) or (row is not None and row.id in _KNOWN)
 
 
-def _remedy(use: FileUse, proxy: Proxy, path: str, asked: tuple[Destination, ...]) -> str:
-    entries = list(component_proxy.entries(asked))
+def _remedy(use: FileUse, proxy: Proxy, path: str, destinations: tuple[Destination, ...]) -> str:
+    entries = list(component_proxy.entries(destinations))
     more = ""
     if use.component == SERVER:
         more = " and the network of the nodes"
