@@ -357,7 +357,7 @@ def test_cleaning_keeps_the_length(raw):
     ("raw", "length", "limit", "expected"),
     [
         (b"abc", 3, 3, "abc"),
-        (b"abcd", 4, 3, "abc… [1 more bytes]"),
+        (b"abcd", 4, 3, "abc… [1 more byte]"),
         ("aß".encode(), 3, 2, "a… [2 more bytes]"),
         (b"abc", 90000, 2, "ab… [89998 more bytes]"),
         (b"a\xff", 2, 9, "a\ufffd"),
