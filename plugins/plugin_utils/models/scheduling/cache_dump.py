@@ -42,7 +42,7 @@ _POD = re.compile(
     r"nominated node: ?[^ ]{0,253}\s*"
 )
 _SAID = re.compile(r"0/[0-9]{1,6} nodes are available")
-_CUT = re.compile(r"\u2026 \[[0-9]+ more bytes\]\Z")
+_CUT = re.compile(r"\u2026 \[[0-9]+ more bytes?\]\Z")
 # What tells how the scheduler came to its list, and what it came to with it: of 1.14 to 1.36.
 _MATTERS = re.compile(
     r"(?i)cache mismatch|NodeTree|nodes are available|snapshot|nodeInfoList|couldn't find|unable to"
