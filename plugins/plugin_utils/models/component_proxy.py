@@ -176,6 +176,6 @@ def _url_host(address: no_proxy.Address) -> str:
     return str(address)
 
 
-def entries(destinations: Iterable[Destination]) -> Mapping[str, None]:
+def exception_list(destinations: Iterable[Destination]) -> Mapping[str, None]:
     """Return what excepts all of these, once each, in their order."""
     return dict.fromkeys(destination.entry for destination in destinations)

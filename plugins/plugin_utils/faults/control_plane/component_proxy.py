@@ -134,7 +134,7 @@ def _is_of_proxy(component: str, line: str, release: str | None) -> bool:
 
 
 def _remedy(use: FileUse, proxy: Proxy, path: str, destinations: tuple[Destination, ...]) -> str:
-    entries = list(component_proxy.entries(destinations))
+    entries = list(component_proxy.exception_list(destinations))
     more = ""
     if use.component == SERVER:
         more = " and the network of the nodes"
