@@ -64,8 +64,8 @@ class Budget:
             return "its controller has not counted its pods yet"
         return (
             f"disruptionsAllowed {self.allowed}: {self.healthy} of"
-            f" {counted(self.expected, 'expected pod')}"
-            f" are healthy, {self.desired} must be"
+            f" {counted(self.expected, 'expected pod is', 'expected pods are')}"
+            f" healthy, {self.desired} must be"
         )
 
 

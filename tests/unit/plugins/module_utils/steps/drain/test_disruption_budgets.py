@@ -53,7 +53,7 @@ def test_selectors(selector: Any, matches: bool) -> None:
 @pytest.mark.parametrize(
     ("item", "made", "said"),
     [
-        (pod("a"), {}, "disruptionsAllowed 0: 1 of 1 expected pods are healthy, 1 must be"),
+        (pod("a"), {}, "disruptionsAllowed 0: 1 of 1 expected pod is healthy, 1 must be"),
         (pod("a"), {"allowed": 1}, None),
         (pod("a", phase="Pending"), {}, None),
         (pod("a", phase="Failed"), {}, None),

@@ -256,7 +256,7 @@ def test_a_budget_that_never_frees(tmp_path: Path, fake: Cluster) -> None:
         "w1 is not drained within 60 s",
         (
             "1 pod left (n/web: PodDisruptionBudget n/web does not let it go (disruptionsAllowed 0:"
-            " 1 of 1 expected pods are healthy, 1 must be)"
+            " 1 of 1 expected pod is healthy, 1 must be)"
         ),
         "1 pod evicted (n/a)",
         "it takes pods again",
