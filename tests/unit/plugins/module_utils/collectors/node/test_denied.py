@@ -44,7 +44,7 @@ def test_a_journal_that_shows_nothing(monkeypatch, uid, text):
         with pytest.raises(base.Denied):
             kubelet_log.collect(asked({}))
     else:
-        assert kubelet_log.collect(asked({})) == {"lines": []}
+        assert kubelet_log.collect(asked({})) == {"lines": [], "at_start": []}
 
 
 def test_a_folder_that_may_not_be_entered(monkeypatch, tmp_path):
