@@ -100,7 +100,7 @@ def _rpm_hit(host: Host, upgrades: RpmUpgrades, packages: Sequence[RpmPackage]) 
         " a day, and their packages restart services",
         (
             EvidenceRef("unit", host.host, object=unit, text="is started at each boot"),
-            *(_rpm_proof(host, package) for package in packages[:SHOWN]),
+            *(_rpm_proof(host, program, package) for package in packages[:SHOWN]),
         ),
         f"keep them at their versions, and upgrade them node by node with the cluster: {lock}."
         " Locked packages get no security updates by themselves",
@@ -111,9 +111,12 @@ def _rpm_hit(host: Host, upgrades: RpmUpgrades, packages: Sequence[RpmPackage]) 
     )
 
 
-def _rpm_proof(host: Host, package: RpmPackage) -> EvidenceRef:
+def _rpm_proof(host: Host, program: str, package: RpmPackage) -> EvidenceRef:
+    configuration = "/etc/dnf/dnf.conf"
+    if program == YUM_CRON:
+        configuration = "/etc/yum.conf"
     text = f"{package.name} {one_line(package.installed, 60)}: neither excluded nor locked"
-    return EvidenceRef("file", host.host, path="/etc/dnf/dnf.conf, /etc/yum.repos.d", text=text)
+    return EvidenceRef("file", host.host, path=f"{configuration}, /etc/yum.repos.d", text=text)
 
 
 def taken_packages(upgrades: Upgrades) -> list[Package]:

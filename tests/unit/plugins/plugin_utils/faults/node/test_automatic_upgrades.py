@@ -122,6 +122,7 @@ def test_yum_has_commands_of_its_own(world, rpms):
     _verdict, (found,) = judged(world)
     assert "yum versionlock add kubelet runc." in found.remedy
     assert "dnf" not in found.remedy
+    assert {proof.path for proof in found.evidence[1:]} == {"/etc/yum.conf, /etc/yum.repos.d"}
 
 
 @pytest.mark.parametrize(

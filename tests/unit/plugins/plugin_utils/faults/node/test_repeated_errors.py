@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    repeated_errors,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import error_answer
 from tests.unit.support import known_rows
 
 NOW = 1_800_000_000.0
@@ -240,6 +244,9 @@ def test_the_cause_of_a_known_message_is_told(world, code, host, component, line
     assert (said, finding.severity) == ("present", "warning")
     assert f"Known cause: {words}" in finding.summary
     assert "(see https://github.com/" in finding.remedy
+    answer = error_answer.read(line, component)
+    general = repeated_errors.UNCLEAR if answer is None else answer.advice
+    assert general not in finding.remedy
 
 
 @pytest.mark.parametrize(
