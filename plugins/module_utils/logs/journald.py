@@ -82,8 +82,10 @@ def read(sink, processes):
     elif status == "ok":
         notes = [_lost(sink, process), message and f"journalctl: {message}"]
     if status == "ok":
-        suppressed = _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED))
+        suppressed, is_late = _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED))
         notes.append(dropped(suppressed, name, sink.since, sink.until))
+        if is_late:
+            notes.append(_late("whether journald suppressed messages"))
     sink.end(status, notes)
 
 
@@ -124,17 +126,26 @@ def _nothing(sink, name, code, message):
         return "denied", [f"journald shows this user nothing of {name}"]
     if code:
         return "error", [f"journalctl: {message or f'exit code {code:d}'}"]
-    if _ask(sink, journalctl("--unit=" + name, "--lines=1")):
+    held, is_late = _ask(sink, journalctl("--unit=" + name, "--lines=1"))
+    if held:
         return "ok", ["nothing was written within the window"]
+    if is_late:
+        return "timeout", [_late(f"whether journald holds anything of {name}")]
     return "absent", [f"journald holds nothing of {name}"]
 
 
-def _ask(sink, argv, lines=1000):
-    """Return the first entries that journalctl prints, [(seconds, bytes, fields)].
+def _late(question):
+    """Return the sentence about a question that journalctl did not answer in time."""
+    return f"journalctl did not say within {QUIET_LIMIT:g} s {question}"
 
-    Entries that come too late are left out.
+
+def _ask(sink, argv, lines=1000):
+    """Return (the first entries that journalctl prints, whether the time was over before its end).
+
+    An entry is (seconds, bytes, fields). Entries that come too late are left out.
     """
     program, entries = Program(argv, min(sink.deadline, time.monotonic() + QUIET_LIMIT)), []
+    is_late = False
     try:
         for raw in log_lines.split(program.read):
             entry = log_lines.entry(raw)
@@ -143,10 +154,10 @@ def _ask(sink, argv, lines=1000):
             if len(entries) >= lines:
                 break
     except Late:
-        pass
+        is_late = True
     finally:
         program.close()
-    return entries
+    return entries, is_late
 
 
 def dropped(entries, unit, since, until):
@@ -167,7 +178,9 @@ def dropped(entries, unit, since, until):
 def _lost(sink, process):
     """Return a sentence where journald begins within the window, after the kubelet; else None."""
     started = (process or {}).get("started_at")
-    oldest = _ask(sink, journalctl(), 1)
+    oldest, is_late = _ask(sink, journalctl(), 1)
+    if is_late and not oldest:
+        return _late("since when journald has messages")
     if not oldest or started is None:
         return None
     first = oldest[0][0]

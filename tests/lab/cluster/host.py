@@ -43,7 +43,10 @@ def run(argv, timeout=600, check=True, **kwargs) -> subprocess.CompletedProcess:
         said = b"\n".join(part for part in (done.stdout, done.stderr) if part)[-3000:].decode(
             "utf-8", "replace"
         )
-        raise RuntimeError(f"{' '.join(argv)[:400]}: exit {done.returncode}\n{said}")
+        # the reason stands first: a summary shows one line
+        last = (said.strip().splitlines() or [""])[-1][:300]
+        command = " ".join(argv)[:400]
+        raise RuntimeError(f"{argv[0]} ended with {done.returncode}: {last}\n{command}\n{said}")
     return done
 
 

@@ -32,7 +32,7 @@ def test_its_status_its_input_and_a_node_that_is_restarted(cluster):
     node = cluster.node("w1")
     done = podman.execute(node.container, ["sh", "-c", "cat; exit 3"], 60, False, b"read")
     assert (done.returncode, done.stdout) == (3, b"read")
-    with pytest.raises(RuntimeError, match="exit 3"):
+    with pytest.raises(RuntimeError, match="ended with 3"):
         podman.execute(node.container, ["sh", "-c", "exit 3"], 60, True, None)
     inside = podman.INSIDE[node.container]
     podman.INSIDE[node.container] = podman.Inside(inside.pid, "0", "")

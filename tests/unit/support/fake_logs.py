@@ -19,6 +19,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
     components as log_components,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    journald,
+)
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
     sources as log_sources,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import procfs
@@ -33,13 +36,14 @@ KUBELET = {
 JOURNALCTL = """#!/bin/sh
 echo "$@" >> {folder}/asked
 case "$*" in
-  *MESSAGE_ID=*) cat {folder}/dropped 2>/dev/null ;;
+  *MESSAGE_ID=*) sleep $(cat {folder}/slow); cat {folder}/dropped 2>/dev/null ;;
   *--unit=kubelet.service*--since*)
     cat {folder}/window 2>/dev/null
     cat {folder}/complaint >&2 2>/dev/null
     sleep $(cat {folder}/sleep) ;;
-  *--unit=kubelet.service*--lines=1*) cat {folder}/any 2>/dev/null ;;
-  *) cat {folder}/oldest 2>/dev/null ;;
+  *--unit=kubelet.service*--lines=1*)
+    sleep $(cat {folder}/slow); cat {folder}/any 2>/dev/null ;;
+  *) sleep $(cat {folder}/slow); cat {folder}/oldest 2>/dev/null ;;
 esac
 exit $(cat {folder}/code)
 """
@@ -78,6 +82,7 @@ class Node:
             path.write_text(text.format(folder=folder))
             path.chmod(0o755)
         (folder / "sleep").write_text("0")
+        (folder / "slow").write_text("0")
         (folder / "code").write_text("0")
         self.units("loaded")
 
@@ -129,6 +134,8 @@ def a_node(monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     # a machine with a lab on it has kubelets
     monkeypatch.setattr(procfs, "of_interest", list)
     monkeypatch.setattr(log_components, "time", Stopped(found))
+    # What a busy machine answers late is no answer, which the tests of a slow journalctl show.
+    monkeypatch.setattr(journald, "QUIET_LIMIT", 60.0)
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
     yield found
     shutil.rmtree(folder)

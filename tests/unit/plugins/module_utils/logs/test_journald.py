@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    journald,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     kubelet_process,
 )
-from tests.unit.support.facts import facts_of_each
+from tests.unit.support.facts import facts, facts_of_each
 from tests.unit.support.fake_logs import Node, a_node, cri, texts
 
 
@@ -112,6 +115,21 @@ def test_journald_without_an_entry(
     source = node.read("kubelet")["sources"][0]
     assert source["status"] == status
     assert note in source["notes"][0]
+
+
+def test_a_question_that_journalctl_answers_too_late_is_open(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.journal("any", (node.now - 9000, "long ago"))
+    (node.folder / "slow").write_text("5")
+    monkeypatch.setattr(journald, "QUIET_LIMIT", 0.2)
+    source = node.read("kubelet")["sources"][0]
+    assert source["status"] == "timeout"
+    facts(source["notes"][0], "journalctl", "0.2 s", "kubelet.service")
+    node.journal("window", (node.now - 9, "one"))
+    source = node.read("kubelet")["sources"][0]
+    assert (source["status"], source["lines_seen"]) == ("ok", 1)
+    facts_of_each(source["notes"], ("0.2 s", "since when"), ("0.2 s", "suppressed"))
 
 
 def test_no_unit(node: Node) -> None:
