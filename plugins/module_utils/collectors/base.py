@@ -6,6 +6,12 @@
 import time
 
 MARGIN = 0.7
+DEFAULT_SECONDS = 30.0  # for all collectors together; the limit of each is made for it
+
+
+def scale(params):
+    """Return by how much the limit of each collector is longer than its usual one."""
+    return max(1.0, float(params.get("timeout") or DEFAULT_SECONDS) / DEFAULT_SECONDS)
 
 
 class Absent(Exception):
@@ -25,17 +31,21 @@ class Failed(Exception):
 
 
 class Context:
-    """The parameters, the processes of interest and the data of the needed collectors."""
+    """The parameters, the processes of interest and the data of the needed collectors.
 
-    __slots__ = ("data", "deadline", "params", "processes", "source", "truncated")
+    scale: by how much each limit is longer than its usual one.
+    """
 
-    def __init__(self, params, processes, data, deadline=None):
+    __slots__ = ("data", "deadline", "params", "processes", "scale", "source", "truncated")
+
+    def __init__(self, params, processes, data, deadline=None, scale=1.0):
         self.params = params
         self.processes = processes
         self.data = data
         self.source = None
         self.truncated = False
         self.deadline = deadline
+        self.scale = scale
 
     def seconds(self, most):
         """Return how long one question may take.
@@ -44,7 +54,7 @@ class Context:
         """
         if self.deadline is None:
             return most
-        return max(0.0, min(most, self.deadline - time.monotonic() - MARGIN))
+        return max(0.0, min(most * self.scale, self.deadline - time.monotonic() - MARGIN))
 
 
 def in_this_network(context, components):

@@ -16,7 +16,7 @@ import time
 
 from ..shared.version import TOOL_VERSION
 from ..system import json_line
-from . import channels
+from . import base, channels
 
 MAX_DOCUMENT = 16 * 1024 * 1024
 # Seconds of one collector before the rest runs side by side, and the part of the whole time limit
@@ -54,7 +54,8 @@ class _Run:
 
     def __init__(self, params, collectors=None, processes=None):
         self.params, self.collectors, self.processes = params, collectors, processes
-        self.seconds = max(1.0, float(params.get("timeout") or 30) - GRACE)
+        timeout = float(params.get("timeout") or base.DEFAULT_SECONDS)
+        self.seconds = max(1.0, timeout - GRACE)
         self.end = time.monotonic() + self.seconds
         self.records, self.data = {}, {}
         self.names, self.all_names = None, []

@@ -97,6 +97,7 @@ class _Work:
 
     def __init__(self, task, collectors, processes, pipes):
         self.task, self.processes, self.pipes = task, processes, pipes
+        self.scale = base.scale(task.params)
         self.packed = {}  # name -> its data, as bytes: each collector has a copy of its own
         self.running, self.pids = set(task.running), {}
         self.waiting = list(collectors)
@@ -166,7 +167,7 @@ class _Work:
     def _start_or_skip(self, collector):
         self.waiting.remove(collector)
         begin = time.monotonic()
-        limit = min(self.task.end, begin + collector.timeout)
+        limit = min(self.task.end, begin + collector.timeout * self.scale)
         if self._may_block(collector) and begin < limit:
             self._say_began(collector, begin, limit)
         reason = _not_here(collector, self.processes)
@@ -203,7 +204,7 @@ class _Work:
 
     def _context(self, collector, limit):
         data = {need: marshal.loads(self.packed[need]) for need in collector.needs}
-        return base.Context(self.task.params, self.processes, data, limit)
+        return base.Context(self.task.params, self.processes, data, limit, self.scale)
 
     def _started_apart(self, collector, begin, limit):
         """Start a process for the collector; return whether there is one."""
@@ -242,7 +243,7 @@ class _Work:
         self.questioners = []
         if query:
             begin = time.monotonic()
-            limit = begin + min(query.timeout, (self.task.end - begin) / 8)
+            limit = begin + min(query.timeout * self.scale, (self.task.end - begin) / 8)
             answers = self._done(query, begin, limit)
             if answers:
                 _learn_of_systemd(answers)

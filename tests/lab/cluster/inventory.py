@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+# What an operator gives a slow host: the processor of a virtual machine is emulated.
+SLOW = {"kubemend_timeout": 120}
 GROUPS = {"master": "kube_control_plane", "worker": "kube_node"}
 
 
@@ -28,6 +30,7 @@ def inventory(
                     "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
                     " -o ConnectTimeout=5 -o IdentitiesOnly=yes"
                 ),
+                **(SLOW if node.vm else {}),
                 **(extra_vars or {}),
             }
     return {"all": {"children": groups}}

@@ -14,8 +14,8 @@ from tests.lab.support import interrupt, machines
 from tests.lab.support.mapped_disk import FOLDER, MAKE, MOVE, NAME
 from tests.lab.support.report import findings
 
-DEEP = ("-e", "kubemend_deep=true")
-# A host has 30 seconds (kubemend_timeout); the rest is ansible's and that of a busy machine.
+DEEP = ("-e", "kubemend_deep=true", "-e", "kubemend_timeout=30")
+# A host has 30 seconds; the rest is ansible's and that of a busy machine.
 AUDIT_SECONDS = 240
 DEAD_SERVER = "/root/server.py"
 # A file system whose program takes the first request, and answers no other.

@@ -111,6 +111,19 @@ def test_the_whole_has_a_deadline():
     assert {one["status"] for one in found.values()} == {"timeout"}
 
 
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize(("timeout", "longest", "question"), [(30, 10, 2), (120, 40, 8)])
+def test_more_time_for_all_is_more_time_for_each(timeout, longest, question, waits):
+    def left(context):
+        return context.deadline - time.monotonic(), context.seconds(2)
+
+    collector = FakeCollector("one", left, timeout=10, waits=waits)
+    found = runner.run({"timeout": timeout}, [collector], [])
+    seconds, one_question = found["one"]["data"]
+    assert longest / 2 < seconds <= longest
+    assert one_question == question
+
+
 def test_nothing_of_a_child_reaches_our_output(capfd):
     assert run_collectors(FakeCollector("loud", _loud))["loud"]["status"] == "ok"
     assert capfd.readouterr() == ("", "")
