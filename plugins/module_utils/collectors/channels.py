@@ -90,8 +90,8 @@ def close(ends):
         os.close(end)
 
 
-def starved(pid):
-    """Return how many seconds a process has waited for a processor.
+def runnable(pid):
+    """Return how many seconds a process has run or waited for a processor.
 
     It is 0.0 where the kernel does not count them.
     """
@@ -100,8 +100,9 @@ def starved(pid):
     except OSError:
         return 0.0
     try:
-        return int(os.read(fd, 256).split()[1]) / 1e9
-    except (OSError, IndexError, ValueError):
+        running, waiting = os.read(fd, 256).split()[:2]
+        return (int(running) + int(waiting)) / 1e9
+    except (OSError, ValueError):
         return 0.0
     finally:
         os.close(fd)
@@ -136,12 +137,12 @@ class Messages:
 class Job:
     """One collector at work, and each way in which it may end."""
 
-    __slots__ = ("begin", "end", "name", "reads", "starved", "until")
+    __slots__ = ("begin", "end", "name", "reads", "runnable", "until")
 
-    def __init__(self, name, reads, begin, end, starved_before=0.0):
+    def __init__(self, name, reads, begin, end, runnable_before=0.0):
         """Keep what is known of it when it begins; until: when to look whether it is only slow."""
         self.name, self.reads, self.begin, self.end = name, reads, begin, end
-        self.starved, self.until = starved_before, end
+        self.runnable, self.until = runnable_before, end
 
     def answered(self, body):
         """Return the record of an answer."""
@@ -219,21 +220,21 @@ class Worker:
         self.messages = Messages()
         self.job = None
         self.heard = time.monotonic()
-        # Seconds of the collectors that have ended here, and those without waits for a processor.
-        self.spent = self.busy = 0.0
+        # Seconds of the collectors that have ended here, and those in which they were blocked.
+        self.spent = self.blocked = 0.0
         self.outbox = bytearray()  # from whose front it is cheap to take
         self.is_awaited = False  # whether the runner waits for room in the inbox
         os.set_blocking(inbox, False)
 
-    def busy_with(self, now):
-        """Return the seconds of the collector at work, without waits for a processor."""
-        return now - self.job.begin - max(0.0, starved(self.pid) - self.job.starved)
+    def blocked_by(self, now):
+        """Return in how many seconds the collector at work neither ran nor could have run."""
+        return now - self.job.begin - max(0.0, runnable(self.pid) - self.job.runnable)
 
     def finish(self):
         """Return the collector at work, which has ended."""
         job, now = self.job, time.monotonic()
         self.spent += now - job.begin
-        self.busy += self.busy_with(now)
+        self.blocked += self.blocked_by(now)
         self.job = None
         return job
 

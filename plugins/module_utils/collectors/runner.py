@@ -19,11 +19,12 @@ from ..system import json_line
 from . import base, channels
 
 MAX_DOCUMENT = 16 * 1024 * 1024
-# Seconds of one collector before the rest runs side by side, and the part of the whole time limit
-# that collectors may take one after the other. Neither counts what a collector waits for a
-# processor. After that part of the time, a worker that waits for one goes on if it is likely to
-# end within HOPE of the time. In a group with a fixed part of the processors more processes would
-# make it worse; in competition with many other processes, more get more.
+# Seconds in which one collector may be blocked before the rest runs side by side, and the part of
+# the whole time limit that collectors may be blocked one after the other. Neither counts what a
+# collector computes, or waits for a processor. After that part of the time, a worker that does this
+# goes on if it is likely to end within HOPE of the time. On a slow processor, and in a group with a
+# fixed part of the processors, more processes would make it worse; in competition with many other
+# processes, more get more.
 PATIENCE, SHARE, HOPE = 2.0, 1.0 / 3, 5.0 / 6
 PAUSE = 0.05  # seconds after which a collector that is only slow is looked at again, at least
 SILENCE = 10.0  # seconds in which a worker with a plan has to begin the next collector
@@ -162,15 +163,15 @@ class _Run:
 
     def _patience(self, worker, now):
         """Return for how many seconds the others still wait for the collector at work."""
-        busy = worker.busy_with(now)
+        blocked = worker.blocked_by(now)
         return min(
-            PATIENCE - busy,
-            self.seconds * SHARE - worker.busy - busy,
-            self._patience_with_starved(worker, now),
+            PATIENCE - blocked,
+            self.seconds * SHARE - worker.blocked - blocked,
+            self._patience_with_runnable(worker, now),
         )
 
-    def _patience_with_starved(self, worker, now):
-        """Return the same of a worker that waits for a processor.
+    def _patience_with_runnable(self, worker, now):
+        """Return the same of a worker that computes, or waits for a processor.
 
         After a while, it goes on only if it will end in time at its present pace.
         """
@@ -274,7 +275,7 @@ class _Run:
             channels.write(answers, channels.message("failed", text))
 
     def _relieve_or_wait(self, worker, now):
-        """Let another worker do the rest, unless this one only waits for a processor."""
+        """Let another worker do the rest, unless this one is only slow."""
         patience = self._patience(worker, now)
         if patience > 0:
             worker.job.until = now + max(PAUSE, patience)

@@ -199,8 +199,8 @@ class _Work:
         return collector.path and (self.task.is_apart or not self._is_apart(collector))
 
     def _say_began(self, collector, begin, limit):
-        starved = channels.starved("self")
-        self.pipes.send("began", collector.name, collector.reads, begin, limit, starved)
+        runnable = channels.runnable("self")
+        self.pipes.send("began", collector.name, collector.reads, begin, limit, runnable)
 
     def _context(self, collector, limit):
         data = {need: marshal.loads(self.packed[need]) for need in collector.needs}

@@ -99,7 +99,7 @@ def _unit(block):
 def _no_unit(sink, process, trouble):
     """End the source of a kubelet without a unit."""
     if trouble:
-        sink.end("error", [trouble])
+        sink.end("error", [str(trouble)])
     elif process:
         sink.end("absent", ["the kubelet has no unit of its own"])
     else:

@@ -14,6 +14,10 @@ class CommandError(Exception):
     """A command that could not be started, or did not end in time."""
 
 
+class Late(CommandError):
+    """A command that did not end in time."""
+
+
 class Silent(CommandError):
     """A command that printed nothing on standard output.
 
@@ -90,7 +94,7 @@ def _read(argv, read, pid, seconds, limit):
     try:
         while size < limit:
             if not poll.poll(max(0, int((end - time.monotonic()) * 1000))):
-                raise CommandError(f"{argv[0]} did not end within {int(seconds)} s")
+                raise Late(f"{argv[0]} did not end within {int(seconds)} s")
             chunk = os.read(read, 65536)
             if not chunk:
                 break

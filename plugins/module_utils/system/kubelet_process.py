@@ -24,13 +24,13 @@ UNREADABLE = "[unreadable]"
 DELETED = " (deleted)"  # what the kernel writes behind the path of a program that was removed
 
 
-def here(processes):
-    """Return (process, systemd's properties of its unit, why systemd did not answer).
+def here(processes, seconds=5):
+    """Return (process, systemd's properties of its unit, the error of systemctl).
 
-    Without a kubelet the process is None and the properties are {}. The reason is None where
-    systemd answered.
+    Without a kubelet the process is None and the properties are {}. The error is None where
+    systemd answered within these seconds.
     """
-    units, trouble = _units()
+    units, trouble = _units(seconds)
     process = _process(processes, units)
     return process, units.get(_unit_of(process, units), {}), trouble
 
@@ -44,11 +44,11 @@ def question():
     return names, systemd.PROPERTIES, True
 
 
-def _units():
+def _units(seconds):
     try:
-        return systemd.show(question()[0]), None
+        return systemd.show(question()[0], seconds=seconds), None
     except CommandError as error:
-        return {}, str(error)
+        return {}, error
 
 
 def _process(processes, units):

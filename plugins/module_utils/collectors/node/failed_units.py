@@ -9,7 +9,7 @@ it costs one systemctl.
 
 from ...shared import failed_units
 from ...system import command, systemd
-from ..base import Absent
+from ..base import Absent, Failed
 from . import kubelet_end, unit_start
 
 LIST = ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--no-pager")
@@ -44,8 +44,10 @@ def _listed(context, argv):
         if error.complaint:
             raise Absent(error.complaint) from error
         return []
-    except (command.CommandError, OSError) as error:
+    except OSError as error:
         raise Absent(str(error)) from error
+    except command.CommandError as error:
+        raise Failed(str(error)) from error
     return names(text)
 
 
@@ -65,7 +67,7 @@ def _rows(units, context):
     try:
         blocks = systemd.show(units, PROPERTIES, context.seconds(4))
     except command.CommandError as error:
-        raise Absent(str(error)) from error
+        raise Failed(str(error)) from error
     rows = (_row(blocks.get(name) or {}, context) for name in units)
     return [row for row in rows if row is not None]
 

@@ -8,7 +8,7 @@ import os
 from ...shared.kubelet_health import SWITCHED_OFF
 from ...shared.systemd_output import words
 from ...system import files, procfs, rancher, systemd, unit_mask, yaml_scalars
-from ...system.command import CommandError
+from ...system.command import CommandError, Late
 
 # The runner takes `question` from here, and other collectors take the rest.
 from ...system.kubelet_process import (  # noqa: F401 # pylint: disable=unused-import
@@ -26,12 +26,16 @@ CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 
 def collect(context):
-    """Return the kubelet as it runs, or as it would start."""
-    process, block, trouble = here(context.processes)
+    """Return the kubelet as it runs, or as it would start.
+
+    Failed, with the data of the process, is raised where systemd does not say in time what its unit
+    is: without a unit it would be a kubelet that nothing starts.
+    """
+    process, block, trouble = here(context.processes, context.seconds(5))
     unit = _unit(block)
     if process is None and unit is None:
         if trouble:
-            raise Failed(trouble)
+            raise Failed(str(trouble))
         raise Absent("neither a process nor a unit of a kubelet")
     if process:
         argv, source = process.pop("raw"), "process"
@@ -41,7 +45,7 @@ def collect(context):
         argv, source = systemd.command_line(block), "unit"
         folder = "/"
         context.source = unit["name"]
-    return dict(
+    data = dict(
         _configuration(argv, folder),
         process=process,
         unit=unit,
@@ -49,6 +53,10 @@ def collect(context):
         argv_source=source,
         distribution=_distribution(unit, block),
     )
+    # A step, which has no deadline, goes on with what is known.
+    if isinstance(trouble, Late) and context.deadline is not None:
+        raise Failed(str(trouble), data)
+    return data
 
 
 def _distribution(unit, block):

@@ -699,10 +699,10 @@ def test_a_process_that_a_collector_leaves_behind_holds_up_no_answer(pipe, waits
     assert _statuses(found, "first", "net", "last") == ["ok", "ok", "ok"]
 
 
-def _wait_for_patience(monkeypatch, pipe, starved):
+def _wait_for_patience(monkeypatch, pipe, runnable):
     """Run one that is slow until another one begins; return whether that came to pass."""
     monkeypatch.setattr(runner, "PATIENCE", 0.1)
-    monkeypatch.setattr(channels, "starved", lambda pid: 0.0 if pid == "self" else starved)
+    monkeypatch.setattr(channels, "runnable", lambda pid: 0.0 if pid == "self" else runnable)
     return run_collectors(
         FakeCollector("slow", lambda context: os.read(pipe[0], 1), timeout=1),
         FakeCollector("next", lambda context: os.write(pipe[1], b"x")),
@@ -710,12 +710,12 @@ def _wait_for_patience(monkeypatch, pipe, starved):
 
 
 def test_one_that_waits_for_a_processor_is_not_relieved(monkeypatch, pipe):
-    found = _wait_for_patience(monkeypatch, pipe, starved=1000.0)
+    found = _wait_for_patience(monkeypatch, pipe, runnable=1000.0)
     assert _statuses(found, "slow", "next") == ["timeout", "ok"]
 
 
 def test_one_that_does_not_wait_for_a_processor_is_relieved(monkeypatch, pipe):
-    found = _wait_for_patience(monkeypatch, pipe, starved=0.0)
+    found = _wait_for_patience(monkeypatch, pipe, runnable=0.0)
     assert _statuses(found, "slow", "next") == ["ok", "ok"]
 
 
@@ -733,7 +733,7 @@ def test_one_that_does_not_wait_for_a_processor_is_relieved(monkeypatch, pipe):
 def test_a_starved_worker_goes_on_while_it_will_end_in_time(
     monkeypatch, elapsed, spent, records, is_relieved
 ):
-    monkeypatch.setattr(channels, "starved", lambda pid: 1000.0)
+    monkeypatch.setattr(channels, "runnable", lambda pid: 1000.0)
     run = runner._Run({"timeout": 31})
     run.end, run.names = 130.0, dict.fromkeys(map(str, range(10)))
     run.records = dict.fromkeys(map(str, range(records)))

@@ -26,7 +26,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> "dict[int, str]":
     """Return the cgroups of the kubelets that run, by their pid."""
     groups = {}  # type: dict[int, str]
     block = {"Id": ["kubelet.service"], "LoadState": ["loaded"], "MainPID": ["7"]}
-    monkeypatch.setattr(systemd, "show", lambda _names: {"kubelet.service": block})
+    monkeypatch.setattr(systemd, "show", lambda _names, **_more: {"kubelet.service": block})
     monkeypatch.setattr(procfs, "argv", lambda _pid: ["/usr/bin/kubelet", "--v=2"])
     monkeypatch.setattr(procfs, "started_at", lambda _pid: 1.0)
     monkeypatch.setattr(procfs, "link", lambda _pid, _name: "/usr/bin/kubelet (deleted)")
@@ -57,13 +57,13 @@ def test_a_kubelet_in_a_pod_is_of_another_cluster(node: "dict[int, str]") -> Non
 def test_without_systemd_the_process_is_found_all_the_same(
     node: "dict[int, str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_names: Any) -> None:
+    def fail(_names: Any, **_more: Any) -> None:
         raise command.CommandError("no bus")
 
     monkeypatch.setattr(systemd, "show", fail)
     node[7] = UNIT
     process, block, trouble = here(node)
-    assert (process["pid"], block, trouble) == (7, {}, "no bus")
+    assert (process["pid"], block, str(trouble)) == (7, {}, "no bus")
 
 
 def test_units_of_a_distribution_are_asked_where_its_folder_is(

@@ -78,6 +78,12 @@ def test_a_machine_on_which_nothing_failed(machine):
         collect()
 
 
+def test_a_systemd_that_does_not_answer_in_time_is_no_machine_without_units(machine):
+    machine["list"] = command.Late("systemctl did not end within 3 s")
+    with pytest.raises(base.Failed):
+        collect()
+
+
 def test_a_journal_that_cannot_be_read(machine):
     machine["journal"] = command.CommandError("journalctl did not end")
     (row,) = collect()["units"]

@@ -7,6 +7,7 @@ import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kubelet
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
 
 
 def test_values_of_variables_that_are_no_words_of_the_kubelets_stay_on_the_node(tmp_path):
@@ -131,6 +132,30 @@ def test_whether_it_is_enabled_is_asked_of_its_files(tmp_path, monkeypatch, said
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert kubelet.collect(base.Context({}, [], {}))["unit"]["unit_file_state"] == expected
+
+
+@pytest.mark.parametrize(
+    ("error", "deadline", "is_failed"),
+    [
+        (command.Late("systemctl did not end within 5 s"), 9e9, True),
+        (command.Late("systemctl did not end within 5 s"), None, False),  # a step goes on
+        (command.Silent("systemctl: System has not been booted with systemd"), 9e9, False),
+        (None, 9e9, False),
+    ],
+)
+def test_a_kubelet_whose_unit_is_not_told_in_time_is_no_kubelet_without_one(
+    monkeypatch, error, deadline, is_failed
+):
+    process = {"pid": 1, "raw": ["/usr/bin/kubelet"]}
+    monkeypatch.setattr(kubelet, "here", lambda _processes, _seconds: (dict(process), {}, error))
+    try:
+        data = kubelet.collect(base.Context({}, [], {}, deadline))
+    except base.Failed as failure:
+        assert is_failed
+        data = failure.data
+    else:
+        assert not is_failed
+    assert (data["process"], data["unit"]) == ({"pid": 1}, None)
 
 
 @pytest.mark.parametrize(
