@@ -91,19 +91,19 @@ def close(ends):
 
 
 def runnable(pid):
-    """Return how many seconds a process has run or waited for a processor.
+    """Return how many seconds a process has run, and how many it waited for a processor.
 
-    It is 0.0 where the kernel does not count them.
+    Both are 0.0 where the kernel does not count them.
     """
     try:
         fd = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY)
     except OSError:
-        return 0.0
+        return 0.0, 0.0
     try:
         running, waiting = os.read(fd, 256).split()[:2]
-        return (int(running) + int(waiting)) / 1e9
+        return int(running) / 1e9, int(waiting) / 1e9
     except (OSError, ValueError):
-        return 0.0
+        return 0.0, 0.0
     finally:
         os.close(fd)
 
@@ -139,7 +139,7 @@ class Job:
 
     __slots__ = ("begin", "end", "name", "reads", "runnable", "until")
 
-    def __init__(self, name, reads, begin, end, runnable_before=0.0):
+    def __init__(self, name, reads, begin, end, runnable_before=(0.0, 0.0)):
         """Keep what is known of it when it begins; until: when to look whether it is only slow."""
         self.name, self.reads, self.begin, self.end = name, reads, begin, end
         self.runnable, self.until = runnable_before, end
@@ -228,7 +228,16 @@ class Worker:
 
     def blocked_by(self, now):
         """Return in how many seconds the collector at work neither ran nor could have run."""
-        return now - self.job.begin - max(0.0, runnable(self.pid) - self.job.runnable)
+        return now - self.job.begin - sum(self._runnable_since())
+
+    def is_computing(self, now):
+        """Return whether the collector at work had a processor for most of its time."""
+        return self._runnable_since()[0] > (now - self.job.begin) / 2
+
+    def _runnable_since(self):
+        """Return for how long the collector at work ran, and waited for a processor."""
+        counts = zip(runnable(self.pid), self.job.runnable)
+        return [max(0.0, after - before) for after, before in counts]
 
     def finish(self):
         """Return the collector at work, which has ended."""

@@ -57,6 +57,7 @@ class _Run:
         self.params, self.collectors, self.processes = params, collectors, processes
         timeout = float(params.get("timeout") or base.DEFAULT_SECONDS)
         self.seconds = max(1.0, timeout - GRACE)
+        self.patience = PATIENCE * base.scale(params)
         self.end = time.monotonic() + self.seconds
         self.records, self.data = {}, {}
         self.names, self.all_names = None, []
@@ -165,7 +166,7 @@ class _Run:
         """Return for how many seconds the others still wait for the collector at work."""
         blocked = worker.blocked_by(now)
         return min(
-            PATIENCE - blocked,
+            self.patience - blocked,
             self.seconds * SHARE - worker.blocked - blocked,
             self._patience_with_runnable(worker, now),
         )
@@ -175,9 +176,12 @@ class _Run:
 
         After a while, it goes on only if it will end in time at its present pace.
         """
-        elapsed, trial = now - (self.end - self.seconds), max(PATIENCE, self.seconds * SHARE)
+        elapsed, trial = now - (self.end - self.seconds), max(self.patience, self.seconds * SHARE)
         if elapsed < trial:
             return trial - elapsed
+        if worker.is_computing(now) and len(os.sched_getaffinity(0)) == 1:
+            # the others would only share this processor; a single one must not use it up
+            return trial / 2 - (now - worker.job.begin)
         spent, done = worker.spent + now - worker.job.begin, len(self.records)
         to_come = spent * max(0, len(self.names or ()) - done) / max(1, done)
         return self.seconds * HOPE - elapsed - to_come
@@ -347,7 +351,7 @@ class _Run:
             return
         worker.job = job = channels.Job(*values)
         share_left = self.end - self.seconds * (1 - SHARE) - job.begin
-        job.until = job.begin + max(0.0, min(PATIENCE, share_left))
+        job.until = job.begin + max(0.0, min(self.patience, share_left))
         self.has_asked = self.has_asked or worker.job.name == channels.SYSTEMD
 
     def _recorded(self, worker, body):

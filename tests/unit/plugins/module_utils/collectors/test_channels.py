@@ -78,12 +78,16 @@ def test_the_kernel_tells_how_long_a_process_ran_or_waited_for_a_processor():
     before, end = channels.runnable("self"), time.process_time() + 0.3
     while time.process_time() < end:
         pass
-    assert channels.runnable("self") - before >= 0.25
-    assert channels.runnable("none") == 0.0
+    running, waiting = channels.runnable("self")
+    assert running - before[0] >= 0.25
+    assert waiting >= before[1]
+    assert channels.runnable("none") == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("runnable", "blocked"), [(0.0, 5.0), (4.0, 1.0), (-1.0, 5.0)])
 def test_who_computes_or_waits_for_a_processor_is_not_blocked(monkeypatch, idle, runnable, blocked):
-    monkeypatch.setattr(channels, "runnable", lambda pid: 3.0 + runnable)
-    idle.job = channels.Job("a", "reads", 10.0, 20.0, 3.0)
-    assert idle.blocked_by(15.0) == blocked
+    for count in ((7.0 + runnable, 3.0), (7.0, 3.0 + runnable)):
+        monkeypatch.setattr(channels, "runnable", lambda pid, count=count: count)
+        idle.job = channels.Job("a", "reads", 10.0, 20.0, (7.0, 3.0))
+        assert idle.blocked_by(15.0) == blocked
+        assert idle.is_computing(15.0) is (count[0] == 11.0)

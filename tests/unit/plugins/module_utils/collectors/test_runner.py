@@ -699,10 +699,18 @@ def test_a_process_that_a_collector_leaves_behind_holds_up_no_answer(pipe, waits
     assert _statuses(found, "first", "net", "last") == ["ok", "ok", "ok"]
 
 
+@pytest.fixture
+def idle_worker():
+    read, write = os.pipe()
+    yield channels.Worker(0, read, write, [])
+    os.close(read)
+    os.close(write)
+
+
 def _wait_for_patience(monkeypatch, pipe, runnable):
     """Run one that is slow until another one begins; return whether that came to pass."""
-    monkeypatch.setattr(runner, "PATIENCE", 0.1)
-    monkeypatch.setattr(channels, "runnable", lambda pid: 0.0 if pid == "self" else runnable)
+    monkeypatch.setattr(runner, "PATIENCE", 0.1 / base.scale({"timeout": 600}))
+    monkeypatch.setattr(channels, "runnable", lambda pid: (0.0, 0.0 if pid == "self" else runnable))
     return run_collectors(
         FakeCollector("slow", lambda context: os.read(pipe[0], 1), timeout=1),
         FakeCollector("next", lambda context: os.write(pipe[1], b"x")),
@@ -731,18 +739,28 @@ def test_one_that_does_not_wait_for_a_processor_is_relieved(monkeypatch, pipe):
     ],
 )
 def test_a_starved_worker_goes_on_while_it_will_end_in_time(
-    monkeypatch, elapsed, spent, records, is_relieved
+    monkeypatch, idle_worker, elapsed, spent, records, is_relieved
 ):
-    monkeypatch.setattr(channels, "runnable", lambda pid: 1000.0)
+    monkeypatch.setattr(channels, "runnable", lambda pid: (0.0, 1000.0))
     run = runner._Run({"timeout": 31})
     run.end, run.names = 130.0, dict.fromkeys(map(str, range(10)))
     run.records = dict.fromkeys(map(str, range(records)))
-    read, write = os.pipe()
-    one = channels.Worker(0, read, write, [])
-    one.job, one.spent = channels.Job("a", "reads", 100.0 + elapsed, 130.0), spent
-    assert (run._patience(one, 100.0 + elapsed) <= 0) is is_relieved
-    os.close(read)
-    os.close(write)
+    idle_worker.job, idle_worker.spent = channels.Job("a", "reads", 100.0 + elapsed, 130.0), spent
+    assert (run._patience(idle_worker, 100.0 + elapsed) <= 0) is is_relieved
+
+
+@pytest.mark.parametrize(
+    ("processors", "begun", "is_relieved"), [(1, 11.0, False), (1, 4.0, True), (2, 11.0, True)]
+)
+def test_a_worker_with_the_only_processor_goes_on(
+    monkeypatch, idle_worker, processors, begun, is_relieved
+):
+    monkeypatch.setattr(channels, "runnable", lambda pid: (1000.0, 0.0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(processors)))
+    run = runner._Run({"timeout": 31})
+    run.end, run.names = 130.0, dict.fromkeys(map(str, range(10)))
+    idle_worker.job, idle_worker.spent = channels.Job("a", "reads", 100.0 + begun, 130.0), 11.0
+    assert (run._patience(idle_worker, 112.0) <= 0) is is_relieved
 
 
 def test_one_whose_path_blocks_costs_only_itself(monkeypatch):
