@@ -82,11 +82,17 @@ def read(sink, processes):
     elif status == "ok":
         notes = [_lost(sink, process), message and f"journalctl: {message}"]
     if status == "ok":
-        suppressed, is_late = _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED))
-        notes.append(dropped(suppressed, name, sink.since, sink.until))
-        if is_late:
-            notes.append(_late("whether journald suppressed messages"))
+        notes += _suppressed(sink, name, since)
     sink.end(status, notes)
+
+
+def _suppressed(sink, name, since):
+    """Return the notes about messages of the unit that journald suppressed."""
+    entries, is_late = _ask(sink, journalctl(since, "MESSAGE_ID=" + DROPPED))
+    notes = [dropped(entries, name, sink.since, sink.until)]
+    if is_late:
+        notes.append(_late("whether journald suppressed messages"))
+    return notes
 
 
 def _unit(block):
@@ -126,8 +132,8 @@ def _nothing(sink, name, code, message):
         return "denied", [f"journald shows this user nothing of {name}"]
     if code:
         return "error", [f"journalctl: {message or f'exit code {code:d}'}"]
-    held, is_late = _ask(sink, journalctl("--unit=" + name, "--lines=1"))
-    if held:
+    entries, is_late = _ask(sink, journalctl("--unit=" + name, "--lines=1"))
+    if entries:
         return "ok", ["nothing was written within the window"]
     if is_late:
         return "timeout", [_late(f"whether journald holds anything of {name}")]
