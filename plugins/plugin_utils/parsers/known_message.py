@@ -40,10 +40,13 @@ RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd", "runc")
 OF_WORKLOADS = frozenset(
     (
         "ceph-pool-missing",
+        "certificate-of-pod-refused",
         "cifs-share-missing",
+        "claim-not-usable-by-kubelet",
         "ebs-volume-gone",
         "fs-group-refused",
         "host-name-of-pod-too-long",
+        "huge-page-volume-without-request",
         "image-has-too-many-layers",
         "image-in-frozen-registry",
         "image-of-bitnami-moved",
@@ -52,6 +55,7 @@ OF_WORKLOADS = frozenset(
         "image-short-name",
         "layer-missing-in-registry",
         "memory-limit-below-use",
+        "mount-options-not-for-this-volume",
         "mount-point-in-read-only-volume",
         "not-a-directory-mount",
         "nvidia-libraries-in-image",
@@ -60,8 +64,11 @@ OF_WORKLOADS = frozenset(
         "subpath-on-changed-file",
         "sysctl-of-pod-unknown",
         "token-account-missing",
+        "trust-bundles-none-chosen",
         "user-of-image-unknown",
+        "volume-of-one-pod-in-use",
         "volume-owner-slow",
+        "volume-without-data-mounted-read-only",
         "xfs-for-a-small-volume",
     )
 )
