@@ -60,6 +60,7 @@ OF_WORKLOADS = frozenset(
         "mount-point-in-read-only-volume",
         "not-a-directory-mount",
         "nvidia-libraries-in-image",
+        "runtime-class-gone",
         "sriov-without-device",
         "sub-path-of-changed-object",
         "subpath-on-changed-file",

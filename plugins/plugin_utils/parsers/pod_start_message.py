@@ -332,7 +332,7 @@ _CREATE = _table(
         NODE,
         # containerd pkg/cri/server (registrar); CRI-O; docker
         r"failed to reserve (?:sandbox|container) name|name \\?\"?[^\"]*\\?\"? is reserved for|"
-        r"(?:is|already) in use by container",
+        r"(?:is|already) in use by container|error reserving (?:pod|ctr) name",
         "the runtime still works on an earlier attempt to create the same sandbox or container",
         "the earlier attempt is stuck: see what the runtime waits for (its disk, a program of the"
         " CNI, a process in state D: KM607)",
@@ -586,7 +586,7 @@ _MOUNT = _table(
     (
         MOUNT,
         NODE,
-        r"MountVolume|mount failed|SetUp failed|AttachVolume",
+        r"MountVolume|MapVolume|mount failed|SetUp failed|AttachVolume",
         "a volume cannot be mounted",
         "the message says what fails",
     ),
