@@ -245,6 +245,15 @@ _CREATE = _table(
         " containerd; containerd config dump shows what counts",
     ),
     (
+        CNI_DAEMON,
+        NODE,
+        # a program of the host that a program of the CNI runs, and none of the pod's image
+        r"(?:plugin type=\\?\"[^\"]{1,80}\\?\"|networkPlugin cni failed).{1,400}executable file not"
+        r" found",
+        "a program that its network plugin runs is missing",
+        "install the program that the message names on that node",
+    ),
+    (
         COMMAND,
         WORKLOAD,
         # runc, libcontainer/standard_init_linux.go

@@ -208,6 +208,13 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         ),
         (
             "FailedCreatePodSandBox",
+            CREATING + 'failed to setup network for sandbox "4f1d": plugin type="portmap" failed'
+            ' (add): exec: "x-tables": executable file not found in $PATH',
+            message.CNI_DAEMON,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
             CREATING + "error reserving pod name k8s_a_b_c_0 for id 4f1d: name is reserved",
             message.RESERVED,
             message.NODE,
