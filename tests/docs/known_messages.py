@@ -36,7 +36,7 @@ FINDINGS = {
     "kube-apiserver": (*OF_COMPONENTS, "KM177", "KM223"),
     **dict.fromkeys(("k3s", "rke2"), (*OF_COMPONENTS, "KM502", "KM529")),
     **dict.fromkeys(("k0s", "kubelite"), (*OF_COMPONENTS, "KM502")),
-    "kubeadm": (),  # what it says to its operator
+    "kubeadm": ("KM564",),  # where cloud-init or a unit runs it
 }
 # Findings about a program itself, which no workload keeps from its work.
 OF_PROGRAMS = frozenset(("KM502", "KM508", "KM529"))

@@ -58,7 +58,11 @@ GROUPS = {
 }
 DEVICES, CLUSTER = "devices", "cluster"
 OF_DEVICES = ("nvidia-", "device-plugin", "habana", "amdgpu-")
-OF_CLUSTER = ("kube-", "k8s-", "crio-", "cni-", "calico-", "flanneld", "cloud-init")
+OF_CLUSTER = (
+    *("kube-", "k8s-", "crio-", "cni-", "calico-", "flanneld"),
+    # What makes a machine a node at its first boot: user data, units of ignition, those of EKS.
+    *("cloud-init", "cloud-final", "kubeadm", "nodeadm"),
+)
 OTHERS = frozenset(("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"))
 _GROUP_BY_NAME = {name: group for group, names in GROUPS.items() for name in names}
 

@@ -245,6 +245,15 @@ _CREATE = _table(
         " containerd; containerd config dump shows what counts",
     ),
     (
+        CNI_DAEMON,
+        NODE,
+        # a program of the host that a program of the CNI runs, and none of the pod's image
+        r"(?:plugin type=\\?\"[^\"]{1,80}\\?\"|networkPlugin cni failed).{1,400}executable file not"
+        r" found",
+        "a program that its network plugin runs is missing",
+        "install the program that the message names on that node",
+    ),
+    (
         COMMAND,
         WORKLOAD,
         # runc, libcontainer/standard_init_linux.go
@@ -332,7 +341,7 @@ _CREATE = _table(
         NODE,
         # containerd pkg/cri/server (registrar); CRI-O; docker
         r"failed to reserve (?:sandbox|container) name|name \\?\"?[^\"]*\\?\"? is reserved for|"
-        r"(?:is|already) in use by container",
+        r"(?:is|already) in use by container|error reserving (?:pod|ctr) name",
         "the runtime still works on an earlier attempt to create the same sandbox or container",
         "the earlier attempt is stuck: see what the runtime waits for (its disk, a program of the"
         " CNI, a process in state D: KM607)",
@@ -586,7 +595,7 @@ _MOUNT = _table(
     (
         MOUNT,
         NODE,
-        r"MountVolume|mount failed|SetUp failed|AttachVolume",
+        r"MountVolume|MapVolume|mount failed|SetUp failed|AttachVolume",
         "a volume cannot be mounted",
         "the message says what fails",
     ),

@@ -103,7 +103,10 @@ GROUPS: Mapping[str, _Group] = {
         " describe node)",
     ),
     names.CLUSTER: _Group(
-        "what it does for the cluster is not done", "see the line", True, programs=("network",)
+        "what it does for the cluster is not done",
+        "see the line",
+        True,
+        programs=("network", "kubeadm"),
     ),
 }
 

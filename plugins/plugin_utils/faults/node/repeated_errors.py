@@ -43,6 +43,8 @@ RARELY_SAID = {
     "k3s-process-limits-off": None,
     "logind-not-answering": None,
     "shutdown-delay-not-granted": None,
+    "shutdown-delay-not-written": None,
+    "shutdown-inhibitor-refused": None,
     "k3s-compaction-too-slow": 900,  # K3s compacts each five minutes
     "k3s-mariadb-isolation": 900,
     "k3s-own-certificate-expired": 900,

@@ -208,6 +208,19 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         ),
         (
             "FailedCreatePodSandBox",
+            CREATING + 'failed to setup network for sandbox "4f1d": plugin type="portmap" failed'
+            ' (add): exec: "x-tables": executable file not found in $PATH',
+            message.CNI_DAEMON,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING + "error reserving pod name k8s_a_b_c_0 for id 4f1d: name is reserved",
+            message.RESERVED,
+            message.NODE,
+        ),
+        (
+            "FailedCreatePodSandBox",
             "Failed to create pod sandbox: rpc error: code = DeadlineExceeded desc = context"
             " deadline exceeded",
             message.DEADLINE,
@@ -428,6 +441,12 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             MOUNTING + "mount failed: exit status 32 Output: mount: /var/lib/kubelet/pods/p/mount:"
             " /dev/sda already mounted or mount point busy.",
             message.MOUNT_BUSY,
+            message.NODE,
+        ),
+        (
+            "FailedMapVolume",
+            'MapVolume.SetUpDevice failed for volume "data" : rpc error: code = Internal desc = no',
+            message.MOUNT,
             message.NODE,
         ),
         (

@@ -131,3 +131,29 @@ def test_the_runtime_of_a_layout_is_why_its_kubelet_ends(world, unit):
     assert "Known cause: containerd does not start its CRI" in found.summary
     ended = [row for row in judged(world, "KM502")[1] if row.host == "w1"]
     assert [row.because for row in ended] == [("KM564",)]
+
+
+JOIN = (
+    HEAD.format(
+        1, "cloud-init[77]: error execution phase preflight: couldn't validate the identity"
+    ),
+    HEAD.format(
+        2,
+        "cloud-init[77]: could not find a JWS signature in the cluster-info ConfigMap for a token",
+    ),
+    HEAD.format(3, "systemd[1]: cloud-final.service: Failed with result 'exit-code'."),
+)
+
+
+@pytest.mark.parametrize("name", ["cloud-final.service", "kubeadm.service", "kubeadm-join.service"])
+def test_a_first_boot_that_joins_no_cluster(world, name):
+    fail(world, name, JOIN, sub_state="failed")
+    (found,) = judged(world, "KM564")[1]
+    assert (found.severity, found.component) == ("warning", name.partition(".")[0])
+    assert "Known cause: The bootstrap token of kubeadm join" in found.summary
+
+
+def test_a_first_boot_that_fails_at_what_is_not_known(world):
+    fail(world, "cloud-final.service", LINES[:1], sub_state="failed")
+    (found,) = judged(world, "KM564")[1]
+    assert found.severity == "info"

@@ -416,6 +416,15 @@ SHUTDOWN = (
     " to update logind InhibitDelayMaxSec to 1m0s (ShutdownGracePeriod), current value of"
     ' InhibitDelayMaxSec (30s) is less than requested ShutdownGracePeriod"'
 )
+INHIBITOR = (
+    'kubelet.go:1600] "Failed to start node shutdown manager" err="failed creating systemd'
+    ' inhibitor: The operation inhibition has been requested for is already running"'
+)
+OVERRIDE = (
+    'kubelet.go:1600] "Failed to start node shutdown manager" err="unable to override inhibit delay'
+    " by shutdown manager: failed writing logind shutdown inhibit override file /etc/a.conf: open"
+    ' /etc/a.conf: read-only file system"'
+)
 QUOTAS = 'time="x" level=warning msg="Disabling CPU quotas due to missing cpu.cfs_period_us"'
 BENIGN = 'oom_linux.go:66] "Nothing is known of this line"'
 
@@ -425,6 +434,8 @@ BENIGN = 'oom_linux.go:66] "Nothing is known of this line"'
     [
         ("kubelet", SHUTDOWN, 86400, "present"),
         ("kubelet", SHUTDOWN, 86401.5, "clear"),  # of the process before
+        ("kubelet", INHIBITOR, 86400, "present"),
+        ("kubelet", OVERRIDE, 86400, "present"),
         ("kubelet", BENIGN, 86400, "clear"),
         ("rke2", QUOTAS, 86500, "present"),  # before it starts its kubelet
         ("rke2", QUOTAS, 86700, "clear"),
