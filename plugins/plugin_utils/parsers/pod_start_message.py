@@ -256,8 +256,10 @@ _CREATE = _table(
     (
         COMMAND,
         WORKLOAD,
-        # runc, libcontainer/standard_init_linux.go
-        r"exec: \\*\"[^\"]*\": |executable file not found|exec format error",
+        # runc, libcontainer/standard_init_linux.go; crun, src/libcrun; containerd and docker
+        r"exec: \\*\"[^\"]*\": |executable file (?:`[^`]*` )?not found|exec format error"
+        r"|exec container process|open executable: |exists but it is not executable"
+        r"|\bno command specified",
         "their image lacks the command that they run, or is of another architecture",
         "correct the command or the image in the workload's template",
     ),
@@ -305,7 +307,7 @@ _CREATE = _table(
         NO_ADDRESS,
         NODE,
         # host-local (allocator.go); Calico; Cilium
-        r"no IP addresses available in (?:range set|network)|failed to allocate for range|"
+        r"no IP addresses available in (?:range set|network)|"
         r"no more free IP addresses|failed to request \d+ IPv|"
         r"all .{0,40}(?:pools|ip addresses) .{0,20}exhausted|range is full|no IPs available",
         "its network plugin has no address left for pods",
@@ -375,7 +377,9 @@ _CREATE = _table(
     (
         CREATE,
         NODE,
-        r"(?:OCI runtime|runc|crun) create failed|failed to create (?:shim|containerd|runc) |"
+        r"(?:OCI runtime|runc|crun|container) create failed|failed to create (?:shim|containerd"
+        r"|runc) |failed to generate (?:sandbox )?container \S{1,80} spec|Error response from"
+        r" daemon: |"
         r"failed to (?:create|start|run) (?:pod sandbox|sandbox|containerd task|container)",
         "the runtime cannot create their containers",
         "the message says what fails",

@@ -100,7 +100,8 @@ _PROGRAM = re.compile(r"\S{1,40} \S{1,255} (?:containerd|crio|dockerd|cri-docker
 # What a program does not survive; containerd and dockerd go on behind level=error.
 _END = re.compile(
     r"level=(?:fatal|panic)|\]: (?:panic|fatal error|containerd|crio|dockerd): "
-    r"|\]: (?:failed to start daemon|unable to (?:configure|decode))\b"
+    r"|\]: (?:failed to (?:start daemon|load listeners|start containerd|dial|create pidfile)"
+    r"|unable to (?:configure|decode)|unknown (?:shorthand )?flag)\b"
 )
 _WORSE = re.compile(
     r"level=(?:fatal|error|panic)|\bpanic: |\bfatal error: |\b(?:failed|cannot|unable|invalid)\b",

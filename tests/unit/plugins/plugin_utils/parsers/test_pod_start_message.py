@@ -129,6 +129,55 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.COMMAND,
             message.WORKLOAD,
         ),
+        # crun's words for it
+        (
+            "Failed",
+            "Error: container create failed: executable file `run` not found in $PATH: No such file"
+            " or directory",
+            message.COMMAND,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            "Error: container create failed: open executable: Permission denied",
+            message.COMMAND,
+            message.WORKLOAD,
+        ),
+        (
+            "Failed",
+            'Error: failed to generate container "aa" spec: failed to generate spec: no command'
+            " specified",
+            message.COMMAND,
+            message.WORKLOAD,
+        ),
+        # what CRI-O, containerd before its task, and docker say first
+        (
+            "Failed",
+            "Error: container create failed: unshare `CLONE_NEWNS`: Cannot allocate memory",
+            message.CREATE,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            'Error: failed to generate container "aa" spec: failed to generate spec: not this one',
+            message.CREATE,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            "Error: Error response from daemon: layer of another kind",
+            message.CREATE,
+            message.NODE,
+        ),
+        # an address that one pod asks for is not a range without addresses
+        (
+            "FailedCreatePodSandBox",
+            CREATING
+            + 'failed to setup network for sandbox "aa": plugin type="bridge" failed (add):'
+            " failed to allocate for range 0: cannot understand ip: 10.244.1",
+            message.CNI_DAEMON,
+            message.NODE,
+        ),
         (
             "FailedCreatePodSandBox",
             CREATING

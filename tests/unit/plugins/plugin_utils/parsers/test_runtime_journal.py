@@ -197,6 +197,22 @@ def test_words_that_are_not_known_are_shown_and_name_no_cause(node):
     assert node.finding().evidence[1].text == BYE
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "failed to load listeners: can't create unix socket /var/run/docker.sock: is a directory",
+        "failed to start containerd: timeout waiting for containerd to start",
+        'failed to dial "/run/containerd/containerd.sock": context deadline exceeded',
+        "unknown flag: --graph",
+    ],
+)
+def test_the_last_words_of_dockerd_come_before_what_systemd_says_of_its_end(node, words):
+    line = f"2027-01-15T07:59:52+0000 w1 dockerd[9]: {words}"
+    systemd = "2027-01-15T07:59:53+0000 w1 systemd[1]: docker.service: Failed with result 'x'."
+    node.set(unit={**LOOPS, "said": [line, systemd]}, **NOT_ASKED)
+    assert node.finding().evidence[1].text == line
+
+
 def test_one_that_said_nothing_is_told_without(node):
     node.set(unit={**LOOPS, "said": []}, **NOT_ASKED)
     assert [proof.kind for proof in node.finding().evidence] == ["unit"]
