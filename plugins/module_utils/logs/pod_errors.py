@@ -14,14 +14,14 @@ WINDOW = 600  # seconds
 SETTLE = 120
 LOG_BYTES = 64 * 1024  # of the end of a log
 TOLD = 3  # lines of a device plugin
-# klog, logrus and slog, JSON of zap and others, Calico and CoreDNS, the logger of Go, BIRD, nginx
-# (whose level error is about one request), Rook, and keepalived, which has no levels. A level of a
-# warning is no error: most programs warn of what is usual.
+# klog, logrus and slog, JSON of zap and others, Calico and CoreDNS, the logger of Go, Open vSwitch,
+# Weave, BIRD, nginx (whose level error is about one request), Rook, and keepalived, which has no
+# levels. A level of a warning is no error: most programs warn of what is usual.
 _ERRORS = (
     rb"(?:[EF]\d{4} \d\d:"
     rb'|(?:(?:time|ts)=\\?"?[^"\s]{8,64}\\?"? )?(?:level|lvl)=\\?"?(?:error|fatal|panic|eror)\b'
     rb'|\{[^\n]{0,400}?\\?"(?:level|severity)\\?": ?\\?"(?i:error|fatal|panic|critical)\\?"'
-    rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERROR|ERR|FATAL|PANIC|CRITICAL)\b"
+    rb"|(?:[\d/-]{8,10}[ T][\d:.,]{8,15}Z? )?(?:\[\d+\] )?\[?(?:ERRO?R?|FATAL?|PANIC|CRITICAL)\b"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?(?:[\w./-]{1,40}: )?"
     rb"(?:[Ee]rror|[Ff]atal|panic|[Ff]ailed|[Ff]ailure|[Uu]nable|[Cc]ould not|[Cc]annot)\b"
     # what the compiler of Cilium's programs says
@@ -32,6 +32,14 @@ _ERRORS = (
     # what it tries again and again, and tells of as a warning or an information
     rb"|[\d/-]{8,10} [\d:.]{8,15} \[(?:WARNING|INFO)\]\[\d+\] felix/\w+\.go \d+: Failed to"
     rb" (?:complete ipset restore|(?:add|configure) [\w ]{0,12}tunnel device)"
+    rb"|[\d/-]{8,10} [\d:.]{8,15} \[INFO\]\[\d+\] felix/wireguard\.go \d+: Unable to create"
+    # Open vSwitch and OVN: what they try again is a warning, until it works
+    rb"|[\d-]{10}T[\d:.]{8,15}Z\|\d{1,6}\|(?:[\w()-]{1,60}\|(?:ERR|EMER)\|"
+    rb"|(?:reconnect|rconn|bridge|dpif)[\w()-]{0,60}\|WARN\|[^\n]{1,160}?(?:attempt failed"
+    rb"|connection failed|failed to add|could not add network device|family '?ovs_))"
+    # Weave tells as an information why its nodes do not join
+    rb"|INFO: [\d/]{10} [\d:.]{8,15} ->\[[^\n]{1,120}\]: connection shutting down due to error"
+    rb"[^\n]{0,60}?(?:password|seeded by|range I own|Inconsistent|limit reached|decrypt)"
     rb"|(?:[\d/-]{8,10} [\d:.]{8,15} )?bird6?: [^\n]{0,120}?"
     rb"(?: is down|[Ee]rror|denied|refused|unreachable|No route|Unexpected|[Ii]nvalid)"
     rb"|[\d/]{10} [\d:]{8} \[(?:alert|emerg)\]"

@@ -24,6 +24,7 @@ AGENTS = frozenset(
         "aws-node",
         "calico-node",
         "cilium-agent",
+        "cilium-operator",
         "drbd-module-loader",
         "kernel-module-injector",
         "kindnet-cni",
@@ -36,6 +37,9 @@ AGENTS = frozenset(
         "node-disk-manager",
         "nvidia-container-toolkit-ctr",
         "nvidia-driver-ctr",
+        "ovn-controller",
+        "ovnkube-controller",
+        "ovnkube-node",
     )
 )
 SPEAKER, METALLB = "speaker", "metallb"  # the former is a name for other programs, too

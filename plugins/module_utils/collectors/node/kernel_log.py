@@ -77,6 +77,13 @@ CLASSES = (
     ("neighbours", rb"neigh(?:bou?r)?: .{1,40}neighbou?r table overflow|^Neighbour table overflow"),
     ("connections", rb"nf_conntrack: table full, dropping packet"),
     ("checksum", rb"^(?:UDP|TCP): bad checksum\. "),
+    ("session", rb"^TCP: (?:Unexpected )?MD5 [Hh]ash "),
+    # The ends of pods' own cables hear themselves where a bridge sends back what it gets.
+    (
+        "address",
+        rb"received packet on (?!veth|cali|lxc)[\w.@-]{1,40} with own address as source"
+        rb"|^IPv6: (?!veth|cali|lxc)[\w.@-]{1,40}: IPv6 duplicate address .{1,120}detected",
+    ),
     (
         "card",
         rb"^NETDEV WATCHDOG: |Detected (?:Tx|Hardware) Unit Hang|transmit queue \d+ timed out",

@@ -86,6 +86,20 @@ KINDS: Mapping[str, _Kind] = {
         " udev or the plugin's own setting; a newer kernel or driver corrects it",
         5,
     ),
+    "session": _Kind(
+        "packets of a BGP session are dropped, because its two ends do not have the same password"
+        " (the MD5 option of TCP)",
+        "give both ends the same password, or none: the node's router (BIRD of Calico, kube-router,"
+        " MetalLB, Cilium) and the one whose address the line has",
+        5,
+    ),
+    "address": _Kind(
+        "another machine has an address of this node, or its own packets come back to it",
+        "compare the addresses of the machines: ip -br link and ip -br addr on the nodes; a machine"
+        " that was cloned needs its own MAC addresses and its own /etc/machine-id, from which"
+        " tunnels and bridges get theirs; else look for a loop in the switch or the bonding",
+        3,
+    ),
     "card": _Kind(
         "a network card does not send what it is given",
         "see ethtool -S, ethtool -i of that card, its cable and switch; a newer driver or firmware",

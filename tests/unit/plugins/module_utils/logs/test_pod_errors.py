@@ -20,6 +20,18 @@ ERRORS = (
     "2026-08-27 01:41:23.882 [WARNING][665] felix/ipsets.go 8: Failed to complete ipset restore",
     "2021-06-01 12:00:00.000 [INFO][62] felix/ipip_mgr.go 85: Failed to configure tunnel device",
     "2021-06-01 12:00:00.000 [WARNING][62] felix/ipip_mgr.go 1: Failed to add IPIP tunnel device",
+    "2024-06-01 12:00:00.000 [INFO][62] felix/wireguard.go 751: Unable to create wireguard link",
+    # Open vSwitch and OVN
+    "2024-06-26T06:26:04.470Z|00063|ofproto_dpif|ERR|failed to open datapath of type system",
+    "2024-06-26T06:26:04.470Z|07|reconnect|WARN|tcp:192.0.2.1:6642: connection attempt failed (x)",
+    "2024-06-26T06:26:04.470Z|7|rconn(ovn_pinctrl0)|WARN|unix:/br-int.mgmt: connection failed (x)",
+    "2021-01-19T02:20:41.921Z|00090|dpif|WARN|system@ovs-system: failed to add ovn-92 as port",
+    "2021-01-19T02:20:41.921Z|9|dpif_netlink|WARN|Generic Netlink family 'ovs_datapath' does not",
+    # Weave
+    "FATA: 2020/04/12 10:00:01.118266 [boltDB] Unable to open /weavedb/weave-netdata.db: timeout",
+    "ERRO: 2020/04/12 10:00:01.118266 Captured frame from MAC (aa) associated with another peer",
+    "INFO: 2020/04/12 10:00:01.118266 ->[192.0.2.12:6783|aa(w1)]: connection shutting down due to"
+    " error: IP allocation was seeded by different peers (received: [aa], ours: [bb])",
     # BIRD of Calico
     "bird: Netlink: Network is down",
     "2023-05-10 10:00:00 bird: Mesh_192_0_2_11: Socket error: No route to host",
@@ -53,6 +65,12 @@ QUIET = (
     'level=warning msg="Unable to install direct node route" subsys=linux-datapath',
     '{"level":"info","ts":"2024-05-10T10:00:00.000Z","msg":"no error, level=error"}',
     "bird: Graceful restart done",
+    "2024-06-26T06:26:04.470Z|00063|chassis|INFO|Need to specify an encap type and ip",
+    "2024-06-26T06:26:04.470Z|00063|bridge|WARN|could not open network device veth1 (x)",
+    "2024-06-26T06:26:04.470Z|00063|ovsdb_idl|WARN|OVN_Southbound database lacks a column",
+    "INFO: 2020/04/12 10:00:01.118266 ->[192.0.2.12:6783|aa(w1)]: connection shutting down due to"
+    " error: read tcp4 192.0.2.11:6783->192.0.2.12:6783: i/o timeout",
+    "INFO: 2020/04/12 10:00:01.118266 ->[192.0.2.12:6783] attempting connection",
     '[INFO] 10.0.0.2:1 - 2 "A IN error.example.org. udp 41" NOERROR',
 )
 

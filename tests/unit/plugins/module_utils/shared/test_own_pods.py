@@ -19,6 +19,9 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
         ("metallb-system", "speaker-bcdfg", ["speaker", "frr"], True),
         ("net", "metallb-speaker-bcdfg", ["speaker"], True),
         ("canal", "x", ["calico-node"], True),
+        ("ovn-kubernetes", "ovnkube-node-bcdfg", ["nb-ovsdb", "ovn-controller"], True),
+        ("ovn-kubernetes", "ovnkube-node-bcdfg", ["ovnkube-node"], True),
+        ("net", "cilium-operator-bcdfg", ["cilium-operator"], True),
         # workloads of users, also in such namespaces, and of names that are like those
         ("rook-ceph", "rook-ceph-tools-bcdfg", ["rook-ceph-tools"], False),
         ("conference", "speaker-bcdfg", ["speaker"], False),

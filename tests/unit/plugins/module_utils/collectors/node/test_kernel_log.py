@@ -50,6 +50,16 @@ LINES = (
     ("neighbours", "neighbour: arp_cache: neighbor table overflow!"),
     ("connections", "nf_conntrack: nf_conntrack: table full, dropping packet"),
     ("checksum", "UDP: bad checksum. From 192.0.2.11:46932 to 192.0.2.101:8472 ulen 82"),
+    ("session", "TCP: MD5 Hash failed for (192.0.2.1, 41823)->(192.0.2.11, 179) L3 index 0"),
+    ("session", "TCP: MD5 Hash mismatch for 192.0.2.1.179->192.0.2.11.52333 [S] L3 index 0"),
+    ("session", "TCP: Unexpected MD5 Hash found for 192.0.2.1.179->192.0.2.11.52333 [S]"),
+    ("address", "weave: received packet on vxlan-6784 with own address as source address"),
+    ("address", "br0: received packet on eth0 with own address as source address (addr:52:54:00)"),
+    (
+        "address",
+        "IPv6: ens3: IPv6 duplicate address fe80::5054:ff:fe12:1 used by 52:54:00:12:00:01"
+        " detected!",
+    ),
     ("card", "NETDEV WATCHDOG: eth0 (ixgbe): transmit queue 3 timed out"),
     ("card", "e1000e 0000:00:1f.6 eno1: Detected Hardware Unit Hang:"),
     ("card", "ena 0000:00:05.0: Keep alive watchdog timeout."),
@@ -198,6 +208,10 @@ QUIET = (
     "device-mapper: thin: 253:4: growing the data device from 100 to 200 blocks",
     "audit: type=1400 audit(1.0:1): audit_backlog=1",
     "cni0: port 4(veth1) entered forwarding state",
+    # a bridge in hairpin mode, and the interface of a pod
+    "cni0: received packet on veth1a2b with own address as source address (addr:0a:58:00, vlan:0)",
+    "IPv6: cali1a2b: IPv6 duplicate address fe80::1 used by ee:ee:ee:ee:ee:ee detected!",
+    "TCP: request_sock_TCP: Possible SYN flooding on port 179. Sending cookies.",
     "EXT4-fs (sda1): mounted filesystem with ordered data mode",
     "libceph: mon0 (1)192.0.2.9:6789 session established",
     # a server that started again: the client gets the new map by itself

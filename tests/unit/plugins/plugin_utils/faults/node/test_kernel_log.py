@@ -63,6 +63,35 @@ def test_packets_with_a_wrong_checksum(world):
     assert found.evidence[0].path == "/dev/kmsg"
 
 
+@pytest.mark.parametrize(
+    ("kind", "line", "least", "known"),
+    [
+        (
+            "session",
+            "TCP: MD5 Hash failed for (192.0.2.1, 41823)->(192.0.2.11, 179) L3 index 0",
+            5,
+            "BGPPeer",
+        ),
+        (
+            "address",
+            "weave: received packet on vxlan-6784 with own address as source address",
+            3,
+            "/etc/machine-id",
+        ),
+    ],
+)
+def test_a_session_or_an_address_of_another_counts_where_it_goes_on(
+    world, kind, line, least, known
+):
+    say(world, kind, line, count=least - 1)
+    assert judged(world, "KM562")[1] == []
+    say(world, kind, line, count=least)
+    (found,) = judged(world, "KM562")[1]
+    assert (found.host, found.severity, found.component) == ("w1", "warning", kind)
+    assert line in found.summary
+    assert known in found.remedy
+
+
 def test_lines_of_one_kind_are_one_finding_of_the_newest(world):
     say(world, "oom", "Out of memory: Killed process 1 (java)", last=600)
     say(world, "oom", "Out of memory: Killed process 2 (etcd)", last=30)
