@@ -42,6 +42,7 @@ OF_WORKLOADS = frozenset(
         "ceph-pool-missing",
         "cephfs-path-missing",
         "cifs-share-missing",
+        "csi-node-outside-of-allowed-topologies",
         "ebs-volume-gone",
         "fs-group-refused",
         "host-name-of-pod-too-long",
@@ -65,6 +66,7 @@ OF_WORKLOADS = frozenset(
         "user-of-image-unknown",
         "volume-empty-and-read-only",
         "volume-has-another-file-system",
+        "volume-not-for-this-node",
         "volume-owner-slow",
         "xfs-for-a-small-volume",
     )
@@ -79,6 +81,7 @@ OF_NODES = frozenset(
         "cifs-module-missing",
         "csi-driver-without-folder-of-kubelet",
         "docker-thin-pool-full",
+        "ebs-device-is-another-volume",
         "iscsi-daemon-not-running",
         "iscsi-initiator-name-missing",
         "iscsi-module-missing",
@@ -100,6 +103,7 @@ OF_NODES = frozenset(
         "seccomp-library-too-old",
         "vsphere-disk-without-uuid",
         "zfs-not-in-kernel",
+        "zfs-pool-suspended",
         "zfs-program-missing",
     )
 )
