@@ -65,8 +65,6 @@ OF_WORKLOADS = frozenset(
         "token-account-missing",
         "user-of-image-unknown",
         "volume-empty-and-read-only",
-        "volume-has-another-file-system",
-        "volume-not-for-this-node",
         "volume-owner-slow",
         "xfs-for-a-small-volume",
     )
