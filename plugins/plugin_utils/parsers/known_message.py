@@ -91,6 +91,7 @@ OF_NODES = frozenset(
         "lustre-modules-missing",
         "mayastor-nvme-module-missing",
         "multipath-map-missing",
+        "multipathd-not-running",
         "nfs-module-missing",
         "nfs-without-statd",
         "nvidia-driver-not-loaded",
