@@ -33,6 +33,7 @@ from ..known_causes import with_cause, with_denial
 OF_NODE = ("kubelet", *SUPERVISORS, *RUNTIMES)
 # A leader that lost its lease so lately lost it to what the API server says now.
 LOST_SECONDS = 900
+CONFIGURATION = "configuration"  # of message_class
 UNCLEAR = "look at what the line names; where the component works, nothing has to be done"
 # Known causes that a kubelet, K3s or RKE2 tells so rarely that no error repeats, and how many
 # seconds what it said counts. None: since its start, after which it runs on without what it lacks.
@@ -225,7 +226,7 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
     if not error.is_obstacle:
         severity = "info"
     if error.answer is not None:
-        meaning, advice = f"{one_line(error.answer.clause, 300)}: ", error.answer.advice
+        meaning, advice = _meaning(error), error.answer.advice
     remedy = f"{advice}. The log: {_command(row)}"
     if error.known is not None:
         # The advice of a cause is enough: what holds for any such answer only adds to it.
@@ -244,6 +245,16 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         severity=severity,
     )
     return with_cause(hit, error.known)
+
+
+def _meaning(error: Repeated) -> str:
+    """Return what an error means by its answer, as a prefix, or "".
+
+    What runs has taken its configuration: where a cause is known, it is not the one.
+    """
+    if error.answer is None or (error.known is not None and error.answer.kind == CONFIGURATION):
+        return ""
+    return f"{one_line(error.answer.clause, 300)}: "
 
 
 def _with_denial(hit: Detection, error: Repeated, document: Mapping[str, Any]) -> Detection:

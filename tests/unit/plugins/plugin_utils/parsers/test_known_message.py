@@ -75,6 +75,48 @@ def test_no_other_row_of_its_places_matches_an_example(name: str, place: str, te
 # Lines of programs that are well, or that name another cause: a row, who says it, and the line.
 HARMLESS = [
     (
+        "etcd-peer-of-another-authority",
+        "etcd",
+        '{"level":"warn","msg":"rejected connection on peer endpoint",'
+        '"remote-addr":"192.0.2.7:54022","server-name":"","error":"EOF"}',
+    ),
+    (
+        "configuration-of-another-release",
+        "kube-apiserver",
+        "cacher (podsecuritypolicies.policy): unexpected ListAndWatch error: failed to list"
+        ' *policy.PodSecurityPolicy: no kind "PodSecurityPolicy" is registered for version'
+        ' "policy/v1beta1" in scheme',
+    ),
+    (
+        "rbd-image-missing",
+        "event",
+        "rbd error output: rbd: failed to load rbd kernel module (1)rbd: sysfs write failed"
+        "rbd: map failed: (2) No such file or directory",
+    ),
+    (
+        "cinder-device-not-found",
+        "event",
+        "Unable to find Device path for volume: couldn't get device path from metadata service:"
+        " dial tcp 169.254.169.254:80: i/o timeout",
+    ),
+    (
+        "zfs-pool-missing",
+        "csi",
+        "Error ENOENT: no such pool 'replicapool'",
+    ),
+    (
+        "kms-cannot-decrypt",
+        "kube-apiserver",
+        "failed to decrypt DEK, error: rpc error: code = Unavailable desc = connection error:"
+        ' desc = "transport: dial unix /run/kms.sock: connect: no such file or directory"',
+    ),
+    (
+        "ebs-device-not-found",
+        "event",
+        "Failed to find device path /dev/xvdaa. Refusing to mount /dev/nvme1n1 because it claims to"
+        " be vol01 but should be vol02",
+    ),
+    (
         "azure-network-service-not-there",
         "event",
         "Readiness probe failed: dial tcp 127.0.0.1:10090: connect: connection refused",

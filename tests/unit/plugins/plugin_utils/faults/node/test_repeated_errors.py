@@ -249,6 +249,24 @@ def test_the_cause_of_a_known_message_is_told(world, code, host, component, line
     assert general not in finding.remedy
 
 
+# The table of messages reads its end as one of a start, which refuses a file of configuration.
+CACHER = HEAD + (
+    "cacher (podsecuritypolicies.policy): unexpected ListAndWatch error: failed to list"
+    ' *policy.PodSecurityPolicy: no kind "PodSecurityPolicy" is registered for version'
+    ' "policy/v1beta1" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"'
+)
+
+
+def test_what_runs_is_not_said_to_refuse_its_configuration(world):
+    give(world, "m1", "kube-apiserver", "kube-apiserver.service", CACHER)
+    _said, (finding,) = verdict(world, "KM118", "m1")
+    answer = error_answer.read(CACHER, "kube-apiserver")
+    assert answer is not None
+    assert answer.kind == "configuration"
+    assert answer.clause not in finding.summary
+    assert "Known cause: etcd holds objects of the resource podsec" in finding.summary
+
+
 @pytest.mark.parametrize(
     ("code", "host", "component"), [("KM529", "w1", "kubelet"), ("KM118", "m1", "kube-scheduler")]
 )
