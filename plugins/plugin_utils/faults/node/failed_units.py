@@ -84,8 +84,8 @@ GROUPS: Mapping[str, _Group] = {
         programs=("haproxy", "keepalived"),
     ),
     "folder": _Group(
-        "the file system is not mounted, so that what the node runs does not find its data there, or"
-        " writes to the disk of the system",
+        "the file system is not mounted: what the node runs does not find its data there, or writes"
+        " to the disk of the system",
         "stop what uses the folder (kubelet, runtime, etcd) before it is mounted: what was written"
         " into the empty one lies below it then",
     ),
