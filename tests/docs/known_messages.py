@@ -28,6 +28,7 @@ FINDINGS = {
     "event": ("KM223", "KM225", "KM600", "KM606", "KM610"),
     "kubelet": ("KM114", "KM502", "KM525", "KM529", "KM600", "KM610"),
     "kernel": ("KM562",),
+    "node": ("KM564",),
     **dict.fromkeys(
         ("containerd", "crio", "dockerd", "cri-dockerd", "runc"),
         ("KM508", "KM529", "KM600", "KM610"),

@@ -16,6 +16,8 @@ _LEVELS = (
     rb'|\{\\?"level\\?":\\?"(?:warn|error|dpanic|panic|fatal)\\?"'
     rb"|\d{4}-\d\d-\d\d [\d:.]{8,20} [WEC] \| "
     rb'|time=\\?"[^"\n]{10,64}" level=(?:error|fatal|panic) '
+    # k0s logs what its components say, with a level of its own
+    rb'|time="[^"\n]{10,64}" level=info msg="[EF]\d{4} \d\d:'
     rb'|\{"(?!log":)[a-k][\w.-]{0,40}":[^\n]{0,2000}?,"level":"(?:error|fatal|panic)","'
 )
 # An API server warns of its etcd and of webhooks: gRPC's client, and the dispatcher of admission.

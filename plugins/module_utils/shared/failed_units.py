@@ -7,6 +7,7 @@ GROUPS = {
     "network": (
         "NetworkManager.service",
         "dnsmasq.service",
+        "network.service",
         "networking.service",
         "systemd-networkd.service",
         "systemd-resolved.service",
@@ -20,6 +21,7 @@ GROUPS = {
         "ovsdb-server.service",
     ),
     "storage": (
+        "iscsi.service",
         "iscsid.service",
         "multipathd.service",
         "open-iscsi.service",
@@ -31,6 +33,7 @@ GROUPS = {
         "chronyd.service",
         "ntp.service",
         "ntpd.service",
+        "ntpsec.service",
         "systemd-timesyncd.service",
     ),
     "firewall": (
@@ -46,6 +49,19 @@ GROUPS = {
     "proxy": ("kube-proxy.service",),
     # Of layouts that have their own; those of packages belong to the collector runtime.
     "runtime": ("snap.k8s.containerd.service", "snap.microk8s.daemon-containerd.service"),
+    # Folders in which a node keeps what it runs. The mounts below them belong to containers.
+    "folder": (
+        "var.mount",
+        "var-lib.mount",
+        "var-lib-containerd.mount",
+        "var-lib-containers.mount",
+        "var-lib-docker.mount",
+        "var-lib-etcd.mount",
+        "var-lib-k0s.mount",
+        "var-lib-kubelet.mount",
+        "var-lib-rancher.mount",
+        "var-log.mount",
+    ),
     "machine": (
         "apparmor.service",
         "dbus.service",
@@ -57,11 +73,12 @@ GROUPS = {
     ),
 }
 DEVICES, CLUSTER = "devices", "cluster"
+OF_CLOUD = ("cloud-init", "cloud-config", "cloud-final")  # user data runs in the last one
 OF_DEVICES = ("nvidia-", "device-plugin", "habana", "amdgpu-")
 OF_CLUSTER = (
     *("kube-", "k8s-", "crio-", "cni-", "calico-", "flanneld"),
     # What makes a machine a node at its first boot: user data, units of ignition, those of EKS.
-    *("cloud-init", "cloud-final", "kubeadm", "nodeadm"),
+    *(*OF_CLOUD, "kubeadm", "nodeadm"),
 )
 OTHERS = frozenset(("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"))
 _GROUP_BY_NAME = {name: group for group, names in GROUPS.items() for name in names}
@@ -69,11 +86,11 @@ _GROUP_BY_NAME = {name: group for group, names in GROUPS.items() for name in nam
 
 def group(name):
     """Return what a unit is for: a key of GROUPS, DEVICES or CLUSTER, or "" for any other one."""
+    if name in _GROUP_BY_NAME:
+        return _GROUP_BY_NAME[name]
     stem, _dot, kind = name.rpartition(".")
     if kind != "service" or stem in OTHERS:
         return ""
-    if name in _GROUP_BY_NAME:
-        return _GROUP_BY_NAME[name]
     if any(word in stem for word in OF_DEVICES):
         return DEVICES
     return CLUSTER if stem.startswith(OF_CLUSTER) else ""

@@ -38,7 +38,7 @@ CONTROL_PLANE = (
 )
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # Programs of many components: of what they log, only what has a known cause counts.
-SUPERVISORS = ("k3s", "rke2")
+SUPERVISORS = ("k3s", "rke2", "k0s", "kubelite")
 # Kinds of answers that keep a component from its work, whatever it was about: a slow webhook any
 # component, a program of the host that fails these.
 OBSTACLES = dict.fromkeys(SUPERVISORS, (error_answer.SLOW_WEBHOOK, error_answer.PROGRAM))

@@ -46,6 +46,12 @@ CLASSES = (
         rb"^oom-kill:constraint=CONSTRAINT_MEMCG,.{0,300},oom_memcg=/system\.slice/[^/,]{1,100}"
         rb"\.service,.{1,300},task=(?:" + _ANYWHERE + rb"),",
     ),
+    # All pods of a node, or of a class of them: the limit is that of the kubelet.
+    (
+        "oom",
+        rb"^oom-kill:constraint=CONSTRAINT_MEMCG,.{0,300},oom_memcg=/kubepods(?:\.slice)?"
+        rb"(?:/(?:kubepods-)?(?:burstable|besteffort)(?:\.slice)?)?,",
+    ),
     ("disk", rb"I/O error, dev (?!loop|sr\d|fd\d)|^Buffer I/O error on dev|critical medium error"),
     ("disk", rb"^EXT4-fs error |^XFS \([^)]{1,60}\): .{0,60}(?:[Cc]orruption|I/O error|[Ss]hut)"),
     ("disk", rb"^BTRFS (?:error|critical) |[Rr]emounting filesystem read-only"),
@@ -57,6 +63,26 @@ CLASSES = (
     ("disk", rb"^sd .{1,60} (?:timing out command, waited|uas_eh_abort_handler )"),
     ("disk", rb"^mmcblk\d+: .{0,40}error -\d+|^mmc\d+: Timeout waiting for hardware interrupt"),
     ("disk", rb"^md/raid.{1,40}: (?:Disk failure on|not enough operational|Cannot continue)"),
+    ("disk", rb"Sense Key : (?:Medium|Hardware) Error|attempting (?:\w+ reset|task abort)!"),
+    ("disk", rb"^critical space allocation error, dev |^Aborting journal on device "),
+    ("disk", rb"^EXT4-fs warning .{0,120}ndex full|^BTRFS: error "),
+    (
+        "disk",
+        rb"^XFS \((?!loop)[^)]{1,60}\): (?:Metadata CRC error|Internal error|Unmount and run xfs_"
+        rb"|log mount/recovery failed)",
+    ),
+    # A disk behind a network, and what is left of one that did not come back.
+    ("disk", rb"^ ?(?:session|connection)\d+(?::\d+)?: (?:session recovery timed|ping timeout of)"),
+    ("disk", rb"blocked FC remote port time out|^nvme nvme\d+: (?:Removing after probe failure)"),
+    (
+        "disk",
+        rb"^nvme nvme\d+: (?:Device not ready; abort|starting error rec|Failed reconnect att)",
+    ),
+    ("disk", rb"^nvme nvme\d+: failed nvme_keep_alive|^nvme\w+: .{1,90}\(sct 0x2 / sc 0x"),
+    ("disk", rb"host controller not responding, assume dead|^xhci\S{1,40} \S{1,20}: HC died"),
+    ("disk", rb"^device-mapper: (?:snapshots: Invalidating|verity: .{1,60} is corrupted)"),
+    ("disk", rb"^drbd .{1,120}(?:Split-Brain detected|quorum\( yes -> no \))"),
+    ("disk", rb"^WARNING: Pool '.{1,80}' has encountered an uncorrectable I/O failure"),
     # A volume that is not mounted: a copy of one that is, or made for a newer kernel.
     (
         "disk",
@@ -89,12 +115,33 @@ CLASSES = (
         rb"^NETDEV WATCHDOG: |Detected (?:Tx|Hardware) Unit Hang|transmit queue \d+ timed out",
     ),
     ("card", rb"^ena .{1,60}Keep alive watchdog timeout"),
+    ("card", rb"^\w{2,10} [0-9a-f:.]{7,15}.{0,20}: (?:PCIe link lost|Adapter removed|tx hang)"),
+    ("card", rb"^mlx5_core .{1,100}(?:health compromised|Fatal error \d|health recovery failed)"),
+    ("card", rb"^i40e .{1,80}(?:TX driver issue detected|Malicious Driver Detection event)"),
+    ("card", rb"^bnxt_en .{1,80}(?:TX timeout detected|Error \(timeout: )"),
+    ("card", rb"^tg3 .{1,60}: transmit timed out, resetting"),
+    ("bond", rb"Warning: No 802\.3ad response from the link partner for any adapters"),
+    # Tunnels and interfaces of pods: on others a scan of a network leads to the same.
+    (
+        "route",
+        rb"martian source .{1,40}, on dev (?:cali|flannel|cni|vxlan|tunl|cilium|lxc|weave|genev)",
+    ),
+    ("address", rb"IPv6 duplicate address .{1,60}detected!"),
+    ("address", rb"received packet on (?!veth|cali|lxc)\S{1,15} with own address as source addr"),
+    ("backlog", rb"Possible SYN flooding on port (?:\S{1,45}:)?(?:6443|2379|2380|10250)\."),
+    ("dns", rb"^IPVS: \w{2,10}: \w{2,4} \S{3,45}:53 - no destination available"),
+    ("files", rb"^VFS: file-max limit \d+ reached"),
+    ("heat", rb"temperature (?:is )?above threshold, cpu clock (?:is )?throttled"),
+    ("pcie", rb"PCIe Bus Error: severity=Correct"),
+    ("hardware", rb"PCIe Bus Error: severity=Uncorrect(?:ed|able) \((?:Non-)?Fatal\)"),
     ("hardware", rb"\[Hardware Error\]: (?!Machine check events logged)|^EDAC .{1,30}: \d+ [CU]E "),
     ("hardware", rb"^(?:\S{1,30} hwmon\d+: )?Under-?voltage detected!"),
     ("gpu", rb"^NVRM: (?:Xid |API mismatch|GPU .{1,60}has fallen off|.{0,60}[Ff]ailed to init)"),
     ("gpu", rb"^NVRM: .{0,60}RmInitAdapter failed|^NVRM: The NVIDIA .{1,300}(?:GSP\)|Legacy)"),
     ("gpu", rb"^NVRM: The NVIDIA probe routine was not called for \d+ device"),
+    ("gpu", rb"^NVRM: (?:No NVIDIA (?:GPU|graphics adapter) found|This PCI I/O region assigned)"),
     ("gpu", rb"^amdgpu .{1,60}(?:timeout|GPU reset)"),
+    ("storage", rb"^lockd: (?:server \S{1,200} not responding|cannot monitor )"),
     ("storage", rb"^nfs: server \S{1,200} not responding|^CIFS: .{0,60}has not responded"),
     (
         "client",
@@ -140,6 +187,8 @@ CLASSES = (
         rb"^x_tables: .{1,40} (?:match|target): |^xt_[A-Za-z_]{1,30}: .{0,80}(?:invalid|fail)",
     ),
     ("module", rb"disagrees about version of symbol|: Unknown symbol |version magic '"),
+    ("selinux", rb"^SELinux: .{0,60}:container_\w{2,30}_t:s0.{0,100}(?:errno=-22|is not valid)"),
+    ("module", rb"Loading of module with unavailable key is rejected"),
     ("module", rb"Loading of unsigned module is rejected|^Lockdown: .{1,40}unsigned module"),
     (
         "overlay",

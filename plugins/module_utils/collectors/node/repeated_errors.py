@@ -31,8 +31,14 @@ RUNTIMES = {
     "cri-dockerd.service": "cri-dockerd",
 }
 KUBELETS = ("kubelet", "hyperkube")
-# Programs that run the kubelet and more; each logs by its own name.
-SUPERVISORS = ("k3s", "rke2")
+# Programs that run the kubelet and more: how their unit begins, the component, and the name by
+# which it logs.
+SUPERVISORS = (
+    ("k3s", "k3s", "k3s"),
+    ("rke2", "rke2", "rke2"),
+    ("k0s", "k0s", "k0s"),
+    ("snap.microk8s.daemon-kubelite", "kubelite", "microk8s.daemon-kubelite"),
+)
 
 
 def collect(context):
@@ -157,13 +163,14 @@ def _units(context, kubelet, now):
 
 
 def _of_kubelet(kubelet, now):
-    """Return [(identifier, row)] of the kubelet, or of the K3s or RKE2 that it is a part of."""
+    """Return [(identifier, row)] of the kubelet, or of the program that it is a part of."""
     process, name = kubelet.get("process") or {}, (kubelet.get("unit") or {}).get("name") or ""
-    supervisor = next((word for word in SUPERVISORS if name.startswith(word)), None)
+    supervisor = next((row for row in SUPERVISORS if name.startswith(row[0])), None)
     if not process or not (supervisor or name == "kubelet.service"):
         return []
     if supervisor:
-        return [(supervisor, _Row(supervisor, name, process.get("started_at"), now))]
+        _unit, component, identifier = supervisor
+        return [(identifier, _Row(component, name, process.get("started_at"), now))]
     identifier = KUBELETS["hyperkube" in (process.get("exe") or "")]
     return [(identifier, _Row("kubelet", name, process.get("started_at"), now))]
 

@@ -25,6 +25,7 @@ from ..known_causes import explained
 
 SHOWN, QUOTED = 4, 240
 RUNTIME = "runtime"
+NODE = "node"  # whose messages are those of services of the machine
 _BY_SYSTEMD = re.compile(r" systemd(?:\[1\])?: ")
 _WORSE = re.compile(
     r"(?i)\berror\b|fail|fatal|could ?n.t|cannot|unable|denied|no such|refused|not found|invalid"
@@ -60,10 +61,12 @@ GROUPS: Mapping[str, _Group] = {
     "switch": _Group(
         "a network plugin that works with Open vSwitch gives pods no network",
         "see ovs-vsctl show, and whether a pod of the plugin runs the same programs",
+        programs=("network",),
     ),
     "storage": _Group(
         "volumes of iSCSI, NFS or several paths may not be attached or mounted",
         "see what it lacks (iscsiadm -m session, multipath -ll, rpcinfo -p)",
+        programs=("csi",),
     ),
     "clock": _Group(
         "the node's clock is not kept right, so that certificates, tokens and leases may fail",
@@ -78,6 +81,13 @@ GROUPS: Mapping[str, _Group] = {
         "an address or a port before the API servers may not answer",
         "see who has the address (ip addr), and its configuration (haproxy -c -f"
         " /etc/haproxy/haproxy.cfg, keepalived -t)",
+        programs=("haproxy", "keepalived"),
+    ),
+    "folder": _Group(
+        "the file system is not mounted: what the node runs does not find its data there, or writes"
+        " to the disk of the system",
+        "stop what uses the folder (kubelet, runtime, etcd) before it is mounted: what was written"
+        " into the empty one lies below it then",
     ),
     "machine": _Group(
         "modules, settings or sessions of the machine are not as they are configured",
@@ -101,6 +111,7 @@ GROUPS: Mapping[str, _Group] = {
         "pods may get no devices",
         "see whether the driver works (nvidia-smi) and whether the Node has the resource (kubectl"
         " describe node)",
+        programs=("device-plugin",),
     ),
     names.CLUSTER: _Group(
         "what it does for the cluster is not done",
@@ -146,7 +157,7 @@ def _hit(host: Host, row: FailedUnit) -> Detection:
         component=unit.rpartition(".")[0],
         severity=_severity(group, row),
     )
-    places = (known_message.KERNEL, "node", *group.programs)
+    places = (known_message.KERNEL, NODE, *group.programs)
     return explained(hit, places, [line, *reversed(row.lines)])
 
 

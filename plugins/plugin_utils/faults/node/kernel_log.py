@@ -26,6 +26,7 @@ SHOWN, QUOTED = 5, 300
 POD_PROCESSES, SDIO = "pod-processes", "sdio"
 # What another release of the kernel often does not have.
 OF_KERNEL = frozenset(("hang", "interface"))
+_FILE_SYSTEM = re.compile(r"EXT4-fs|XFS|BTRFS|JBD2|Aborting journal|Buffer I/O error")
 _POD = re.compile(r"pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12})")
 
 
@@ -103,6 +104,49 @@ KINDS: Mapping[str, _Kind] = {
     "card": _Kind(
         "a network card does not send what it is given",
         "see ethtool -S, ethtool -i of that card, its cable and switch; a newer driver or firmware",
+    ),
+    "bond": _Kind(
+        "the switch does not answer a bond of network cards",
+        "see cat /proc/net/bonding/BOND, and the ports of the switch",
+    ),
+    "route": _Kind(
+        "it drops packets of pods, as the route back to their source leads to another interface",
+        "see net.ipv4.conf.all.rp_filter and that of the interface, and ip route get SOURCE",
+        20,
+    ),
+    "address": _Kind(
+        "an address of the node is in use twice, or its own packets come back to it",
+        "see whether another machine is a clone of this one (ip link, /etc/machine-id), and whether"
+        " the network has a loop",
+        3,
+    ),
+    "backlog": _Kind(
+        "connections to a component come faster than it takes them",
+        "see ss -lnt, and whether the component gets processor time",
+        3,
+    ),
+    "dns": _Kind(
+        "a Service at port 53 has no endpoint",
+        "see the pods of the cluster DNS, and ipvsadm -Ln on the node",
+        5,
+    ),
+    "files": _Kind(
+        "all programs together have as many files open as the kernel allows",
+        "see cat /proc/sys/fs/file-nr, and which process has most (ls /proc/PID/fd)",
+    ),
+    "heat": _Kind(
+        "a processor is too hot and lowers its clock",
+        "see sensors, ipmitool sdr type Temperature, the fans and the air",
+        20,
+    ),
+    "pcie": _Kind(
+        "a device at the PCIe bus has errors that are corrected",
+        "see lspci -s DEVICE, and boot with pcie_aspm=off",
+        20,
+    ),
+    "selinux": _Kind(
+        "the policy of SELinux does not know the types of containers",
+        "see rpm -q container-selinux, and semodule -l",
     ),
     SDIO: _Kind(
         "a chip on a bus like that of an SD card (SDIO), mostly the one of WLAN, does not answer;"
@@ -300,4 +344,10 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
     )
     if kind == SDIO:  # known messages of that bus are about a disk
         return hit
-    return explained(hit, (known_message.KERNEL,), [line.line for line in lines])
+    texts = sorted((line.line for line in lines), key=_is_of_file_system)
+    return explained(hit, (known_message.KERNEL,), texts)
+
+
+def _is_of_file_system(text: str) -> bool:
+    """Tell whether a file system says it, which suffers from what its disk said before."""
+    return _FILE_SYSTEM.match(text) is not None

@@ -41,6 +41,8 @@ RARELY_SAID = {
     "flexvolume-folder-not-made": None,
     "k3s-cpu-controller-missing": None,
     "k3s-cpu-limits-off": None,
+    "k3s-images-not-imported": None,
+    "k3s-network-policies-off": None,
     "k3s-process-limits-off": None,
     "logind-not-answering": None,
     "shutdown-delay-not-granted": None,

@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import kernel_log
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import memory_kills
+from tests.docs import known_messages
 
 BOOTED, NOW = 1795000000.0, 1795090000.0
 # As kernels of public threads wrote them.
@@ -207,6 +208,14 @@ QUIET = (
     "overlayfs: upper fs does not support tmpfile.",
     "device-mapper: thin: 253:4: growing the data device from 100 to 200 blocks",
     "audit: type=1400 audit(1.0:1): audit_backlog=1",
+    # a Service of users without endpoints, a scan of a network, a port of a workload
+    "IPVS: rr: TCP 10.96.5.5:80 - no destination available",
+    "IPv4: martian source 192.0.2.5 from 198.51.100.1, on dev eth0",
+    "TCP: request_sock_TCP: Possible SYN flooding on port 0.0.0.0:8080. Sending cookies.",
+    "cni0: received packet on veth1 with own address as source address (addr:aa, vlan:0)",
+    "XFS (loop0): Metadata CRC error detected at xfs_agf_read_verify+0xcb/0xf0 [xfs]",
+    "SELinux:  Context system_u:object_r:httpd_x_t:s0 is not valid (left unmapped).",
+    "drbd pvc-1/0 drbd1000: quorum( no -> yes )",
     "cni0: port 4(veth1) entered forwarding state",
     # a bridge in hairpin mode, and the interface of a pod
     "cni0: received packet on veth1a2b with own address as source address (addr:0a:58:00, vlan:0)",
@@ -223,6 +232,14 @@ QUIET = (
 )
 
 
+EXAMPLES = [
+    text
+    for row, place, text in known_messages.examples("kernel")
+    # a volume of a pod that uses loop devices
+    if place == "kernel" and row != "ext4-newer-than-kernel"
+]
+
+
 def record(text, ago=60.0, number=1):
     stamp = int((NOW - ago - BOOTED) * 1e6)
     return f"4,{number},{stamp},-;{text}\n SUBSYSTEM=x\n".encode()
@@ -237,6 +254,11 @@ def test_a_line_of_each_kind(kind, line):
     (row,), oldest, is_cut = read(record(line))
     assert (row["kind"], row["count"], row["line"]) == (kind, 1, line)
     assert (row["first"], oldest, is_cut) == (NOW - 60, NOW - 60, False)
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_a_line_with_a_known_cause_is_taken(line):
+    assert len(read(record(line))[0]) == 1
 
 
 @pytest.mark.parametrize("line", QUIET)

@@ -301,6 +301,7 @@ def test_a_kubelet_that_is_part_of_another_program_is_not_read(answer):
         ("k3s.service", "k3s"),
         ("k3s-agent.service", "k3s"),
         ("rke2-server.service", "rke2"),
+        ("k0sworker.service", "k0s"),
     ],
 )
 def test_the_journal_of_a_program_that_has_the_kubelet_within_it(answer, unit, identifier):
@@ -309,6 +310,24 @@ def test_the_journal_of_a_program_that_has_the_kubelet_within_it(answer, unit, i
     rows = answer(journal, unit=unit)
     assert "kubelet" not in rows
     assert (rows[identifier]["source"], rows[identifier]["errors"]) == (unit, 3)
+
+
+def test_the_journal_of_kubelite_has_the_name_of_its_snap(answer):
+    unit, text = "snap.microk8s.daemon-kubelite.service", KLOG + "No space left on device"
+    journal = "\n".join(journal_line(ago, "microk8s.daemon-kubelite", text) for ago in (5, 70))
+    row = answer(journal, unit=unit)["kubelite"]
+    assert (row["source"], row["lines"], row["errors"]) == (unit, 2, 2)
+
+
+def test_k0s_logs_what_its_components_say(answer):
+    head = 'time="2026-11-26 18:00:00" level=info msg="{}1126 18:00:0{}.000001    1234 a.go:10] '
+    rows = [
+        head.format(level, ago) + f'No space left on device" component={name} stream=stderr'
+        for level, ago, name in (("E", 1, "kubelet"), ("E", 2, "kubelet"), ("I", 3, "kubelet"))
+    ]
+    journal = "\n".join(journal_line(70 * number, "k0s", text) for number, text in enumerate(rows))
+    (entry,) = answer(journal, unit="k0sworker.service")["k0s"]["entries"]
+    assert entry["count"] == 2
 
 
 WRAPPED = (

@@ -157,3 +157,60 @@ def test_a_first_boot_that_fails_at_what_is_not_known(world):
     fail(world, "cloud-final.service", LINES[:1], sub_state="failed")
     (found,) = judged(world, "KM564")[1]
     assert found.severity == "info"
+@pytest.mark.parametrize(
+    ("unit", "line", "cause"),
+    [
+        (
+            "haproxy.service",
+            "haproxy[7]: [ALERT]    (7) : Binding [/etc/haproxy/haproxy.cfg:20] for frontend api:"
+            " cannot bind socket (Cannot assign requested address) for [192.0.2.100:6443]",
+            "192.0.2.100",
+        ),
+        (
+            "keepalived.service",
+            "Keepalived[7]: Configuration file '/etc/keepalived/keepalived.conf' is not a regular"
+            " non-executable file",
+            "executable",
+        ),
+        (
+            "iscsi.service",
+            "iscsiadm[7]: iscsiadm: initiator reported error (8 - connection timed out)",
+            "iSCSI",
+        ),
+        ("chronyd.service", "chronyd[7]: Fatal error : Invalid directive at line 5", "line 5"),
+        (
+            "openvswitch-switch.service",
+            "ovs-vswitchd[7]: ovs|00007|dpif_netlink|ERR|Generic Netlink family 'ovs_datapath' does"
+            " not exist. The Open vSwitch kernel module is probably not loaded.",
+            "openvswitch",
+        ),
+        (
+            "nvidia-persistenced.service",
+            "nvidia-persistenced[7]: Failed to query NVIDIA devices. Please ensure that the NVIDIA"
+            " device files (/dev/nvidia*) exist",
+            "nvidia",
+        ),
+        (
+            "cloud-final.service",
+            "cloud-init[7]: 2024-05-02 10:11:12,123 - subp.py[WARNING]: Failed running"
+            " /var/lib/cloud/instance/scripts/part-001 [1]",
+            "part-001",
+        ),
+        (
+            "var-lib-etcd.mount",
+            "mount[7]: mount: /var/lib/etcd: can't find UUID=0a3407de-014b-458b.",
+            "UUID=0a3407de-014b-458b",
+        ),
+    ],
+)
+def test_a_service_says_what_is_wrong(world, unit, line, cause):
+    fail(world, unit, [HEAD.format(1, line), HEAD.format(2, f"systemd[1]: {unit}: Failed.")])
+    (found,) = judged(world, "KM564")[1]
+    assert found.severity == "warning"
+    _quoted, _told, known = found.summary.partition("Known cause: ")
+    assert cause in known
+
+
+def test_a_mount_of_a_pod_is_none_of_the_node(world):
+    fail(world, "var-lib-kubelet-pods-0a3407de-volumes-kubernetes.io~csi-pvc-mount.mount")
+    assert judged(world, "KM564")[1] == []

@@ -128,6 +128,38 @@ def test_the_cause_of_a_known_message_is_told(world):
     assert "power the machine off and on" in found.remedy
 
 
+def test_what_a_disk_says_counts_before_its_file_system(world):
+    say(world, "disk", "Aborting journal on device sda1-8.", last=10)
+    say(world, "disk", "sd 0:0:0:0: [sda] tag#5 Sense Key : Medium Error [current]", last=90)
+    (found,) = judged(world, "KM562")[1]
+    assert "smartctl -a /dev/sda" in found.remedy
+    assert "e2fsck" not in found.remedy
+
+
+def test_a_file_system_alone_is_told(world):
+    say(world, "disk", "Aborting journal on device sda1-8.")
+    (found,) = judged(world, "KM562")[1]
+    assert "e2fsck -f" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "count"),
+    [
+        ("route", "IPv4: martian source 10.244.1.5 from 10.244.2.7, on dev flannel.1", 20),
+        ("pcie", "pcieport 0000:00:1c.0: PCIe Bus Error: severity=Corrected, type=Physical", 20),
+        ("heat", "mce: CPU3: Core temperature above threshold, cpu clock throttled", 20),
+        ("dns", "IPVS: rr: UDP 10.96.0.10:53 - no destination available", 5),
+        ("backlog", "TCP: Possible SYN flooding on port 6443. Sending cookies.", 3),
+    ],
+)
+def test_what_is_said_now_and_then_is_no_fault(world, kind, line, count):
+    say(world, kind, line, count=count - 1)
+    assert judged(world, "KM562")[1] == []
+    say(world, kind, line)
+    (found,) = judged(world, "KM562")[1]
+    assert "Known cause: " in found.summary
+
+
 FORK = (
     "cgroup: fork rejected by pids controller in /kubepods.slice/"
     "kubepods-pod0d6c1f0a_5a57_4a0b_8b5e_0b8f7f1c2d11.slice/crio-5a84.scope"

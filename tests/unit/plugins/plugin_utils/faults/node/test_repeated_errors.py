@@ -322,7 +322,7 @@ FULL = (
 ODD = 'time="2026-11-26T18:00:00Z" level=error msg="Unauthorized"'
 
 
-@pytest.mark.parametrize("component", ["k3s", "rke2"])
+@pytest.mark.parametrize("component", ["k3s", "rke2", "k0s", "kubelite"])
 @pytest.mark.parametrize(("line", "expected"), [(FULL, "present"), (ODD, "clear")])
 def test_of_a_program_of_many_components_only_a_known_cause_counts(
     world, component, line, expected
@@ -444,6 +444,14 @@ OVERRIDE = (
     ' /etc/a.conf: read-only file system"'
 )
 QUOTAS = 'time="x" level=warning msg="Disabling CPU quotas due to missing cpu.cfs_period_us"'
+POLICIES = (
+    'time="x" level=warning msg="Skipping network policy controller start, ipset save failed: ipset'
+    ' v7.15: Cannot open session to kernel."'
+)
+IMAGES = (
+    'time="x" level=error msg="Error encountered while importing'
+    ' /var/lib/rancher/k3s/agent/images/a.tar.gz: unexpected EOF"'
+)
 BENIGN = 'oom_linux.go:66] "Nothing is known of this line"'
 
 
@@ -457,6 +465,8 @@ BENIGN = 'oom_linux.go:66] "Nothing is known of this line"'
         ("kubelet", BENIGN, 86400, "clear"),
         ("rke2", QUOTAS, 86500, "present"),  # before it starts its kubelet
         ("rke2", QUOTAS, 86700, "clear"),
+        ("rke2", POLICIES, 86400, "present"),
+        ("rke2", IMAGES, 86400, "present"),
     ],
 )
 def test_what_is_told_once_at_the_start(world, component, text, ago, said):
