@@ -138,6 +138,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.collectors import runner
 from ..module_utils.collectors.node import (
+    address_holders,
     api_load,
     api_server,
     api_way,
@@ -183,6 +184,7 @@ from ..module_utils.shared import argument_specs
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (
+    address_holders,
     api_load,
     api_server,
     api_way,

@@ -172,6 +172,10 @@ NODE = {
         "units of systemd that failed, of those that pods and their node need (network, storage,"
         " clock, firewall, devices), and the end of their journals"
     ),
+    "address_holders": (
+        "who has the ports at which a program of the node could not listen, as the lines of other"
+        " collectors say: the name, pid, unit or pod of the process, by /proc"
+    ),
     "package_changes": (
         "packages of the kubelet, its runtime, the kernel and the network that were installed,"
         " upgraded or removed in the last week, by the logs of dpkg and dnf"

@@ -35,7 +35,7 @@ from ..models.result import (
     Result,
     Verdict,
 )
-from . import CATALOGUE
+from . import CATALOGUE, address_holders
 from .base import CORE, UPGRADE, CheckResult, Detection, Fault, depends, unknown
 
 KEY_DIGITS = 16
@@ -184,7 +184,16 @@ def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
         outcome = outcome._replace(host=host.host)
     if outcome.component is None and fault.component is not None:
         outcome = outcome._replace(component=fault.component)
-    return outcome
+    if not outcome.hits:
+        return outcome
+    return outcome._replace(hits=tuple(_told(hit, host) for hit in outcome.hits))
+
+
+def _told(hit: Detection, host: Host | None) -> Detection:
+    """Return a hit with what its host measured about the errors that it quotes."""
+    if host is None:
+        return hit
+    return address_holders.told(hit, host.address_holders)
 
 
 def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -527,10 +536,22 @@ def _of_cluster(fault: Fault, cluster: Cluster) -> list[CheckResult]:
     if fault.cluster is None:
         return []
     try:
-        return [_as_of_now(fault, cluster, outcome) for outcome in fault.cluster(cluster)]
+        return [
+            _as_of_now(fault, cluster, _measured(outcome, cluster))
+            for outcome in fault.cluster(cluster)
+        ]
     except UNFORESEEN as error:
         place = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
         return [unknown(Missing(place, "judging", "error"), note=unforeseen(error))]
+
+
+def _measured(outcome: CheckResult, cluster: Cluster) -> CheckResult:
+    """Return a result whose hits tell what their hosts measured."""
+    if not outcome.hits:
+        return outcome
+    hosts = {host.host: host for host in cluster.hosts}
+    hits = tuple(_told(hit, hosts.get(hit.host or "")) for hit in outcome.hits)
+    return outcome._replace(hits=hits)
 
 
 def _as_of_now(fault: Fault, cluster: Cluster, outcome: CheckResult) -> CheckResult:

@@ -16,6 +16,7 @@ from ..evidence.answers import registry
 from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.address_holders import AddressHolders
 from ..evidence.answers.node.api_server import ApiServerAnswers
 from ..evidence.answers.node.api_way import ApiWay
 from ..evidence.answers.node.devices import Devices
@@ -151,6 +152,7 @@ class Host:
     cni_folders: CniFolders = field(default_factory=CniFolders)
     default_runtime: str = ""  # of containers without a RuntimeClass
     container_denials: tuple[str, ...] = ()  # what SELinux denied containers, by the audit log
+    address_holders: AddressHolders = field(default_factory=AddressHolders)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -335,6 +337,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         cni_folders=cni_folders.extract(document),
         default_runtime=default_runtime.extract(document),
         container_denials=container_denials.extract(document),
+        address_holders=contract.answer(document, AddressHolders),
     )
 
 

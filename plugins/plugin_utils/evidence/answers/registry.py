@@ -30,6 +30,7 @@ from .cluster import (
     work,
 )
 from .node import (
+    address_holders,
     api_load,
     api_server,
     api_way,
@@ -111,6 +112,7 @@ NODE: Mapping[str, type] = {
     "space": space.Spaces,
     "next_start": next_start.NextStart,
     "failed_units": failed_units.FailedUnits,
+    "address_holders": address_holders.AddressHolders,
     "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }
