@@ -167,6 +167,14 @@ COLLECTORS = (
             *("unit_start", "repeated_errors", "failed_units", "system_pods"),
         ),
     ),
+    _node(
+        "path_states",
+        timeout=5,
+        needs=(
+            *("component_end", "component_units", "kubelet_end", "runtime", "component_restart"),
+            *("unit_start", "repeated_errors", "failed_units"),
+        ),
+    ),
     _node("package_changes", timeout=5),
     _node("journal", path="/var/lib/kubemend"),
 )

@@ -46,9 +46,9 @@ def find(text):
     return list(dict.fromkeys(row for _start, row in sorted(rows, reverse=True)))[:MOST]
 
 
-def collide(one, other):
+def collide(address, other):
     """Return whether two programs cannot listen at these addresses with the same port."""
-    return one in ANY or other in ANY or _plain(one) == _plain(other)
+    return address in ANY or other in ANY or _plain(address) == _plain(other)
 
 
 def _plain(address):

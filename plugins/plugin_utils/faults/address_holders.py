@@ -23,7 +23,7 @@ _RANGE = (
 )
 
 
-def told(hit: Detection, answer: AddressHolders) -> Detection:
+def with_holder(hit: Detection, answer: AddressHolders) -> Detection:
     """Return a hit with the process that has an address of which its texts say that it is in use.
 
     answer: that of the host which the hit is of

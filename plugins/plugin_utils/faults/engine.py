@@ -35,7 +35,7 @@ from ..models.result import (
     Result,
     Verdict,
 )
-from . import CATALOGUE, address_holders
+from . import CATALOGUE, measured_state
 from .base import CORE, UPGRADE, CheckResult, Detection, Fault, depends, unknown
 
 KEY_DIGITS = 16
@@ -186,14 +186,7 @@ def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
         outcome = outcome._replace(component=fault.component)
     if not outcome.hits:
         return outcome
-    return outcome._replace(hits=tuple(_told(hit, host) for hit in outcome.hits))
-
-
-def _told(hit: Detection, host: Host | None) -> Detection:
-    """Return a hit with what its host measured about the errors that it quotes."""
-    if host is None:
-        return hit
-    return address_holders.told(hit, host.address_holders)
+    return outcome._replace(hits=tuple(measured_state.of_node(hit, host) for hit in outcome.hits))
 
 
 def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -550,7 +543,7 @@ def _measured(outcome: CheckResult, cluster: Cluster) -> CheckResult:
     if not outcome.hits:
         return outcome
     hosts = {host.host: host for host in cluster.hosts}
-    hits = tuple(_told(hit, hosts.get(hit.host or "")) for hit in outcome.hits)
+    hits = tuple(measured_state.of_cluster(hit, hosts) for hit in outcome.hits)
     return outcome._replace(hits=hits)
 
 

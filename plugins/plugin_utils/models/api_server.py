@@ -245,11 +245,13 @@ def _taken(document: Mapping[str, Any], component: str) -> Iterator[PortTaken]:
 def _holder_by_line(document: Mapping[str, Any], component: str, line: str) -> PortHolder | None:
     """Return who listens at the address that the log of a component names, or None."""
     row = taken_addresses.first([line], contract.answer(document, AddressHolders))
-    for holder in row.holders[:1] if row is not None else ():
+    if row is None:
+        return None
+    for holder in row.holders[:1]:
         if holder.pid is not None and holder.kind == listeners.LISTEN:
             place = (holder.pid, holder.comm, holder.unit, holder.pod_uid, holder.static)
-            found = PortHolder(component, row.port, *place)
-            return None if _is_itself(found) else found
+            holder_row = PortHolder(component, row.port, *place)
+            return None if _is_itself(holder_row) else holder_row
     return None
 
 

@@ -26,6 +26,7 @@ from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kernel_log import KernelLine
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.kubelet_log import KubeletLog
+from ..evidence.answers.node.path_states import PathStates
 from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
@@ -153,6 +154,7 @@ class Host:
     default_runtime: str = ""  # of containers without a RuntimeClass
     container_denials: tuple[str, ...] = ()  # what SELinux denied containers, by the audit log
     address_holders: AddressHolders = field(default_factory=AddressHolders)
+    path_states: PathStates = field(default_factory=PathStates)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -338,6 +340,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         default_runtime=default_runtime.extract(document),
         container_denials=container_denials.extract(document),
         address_holders=contract.answer(document, AddressHolders),
+        path_states=contract.answer(document, PathStates),
     )
 
 

@@ -37,28 +37,28 @@ def collect(context):
     that leads from this port to another machine.
     """
     context.source = "/proc/net/tcp, /proc/net/udp, /proc/*/fd"
-    wanted = _wanted(context.data)
-    if not wanted:
+    places = _named(context.data)
+    if not places:
         raise Absent("no message says that an address is in use")
-    sockets = listeners.bound({port for _protocol, _address, port in wanted})
-    context.truncated = len(wanted) > MAX_ADDRESSES
-    chosen = {place: _colliding(place, sockets) for place in wanted[:MAX_ADDRESSES]}
+    sockets = listeners.bound({port for _protocol, _address, port in places})
+    context.truncated = len(places) > MAX_ADDRESSES
+    chosen = {place: _colliding(place, sockets) for place in places[:MAX_ADDRESSES]}
     inodes = {row["inode"]: row["inode"] for rows in chosen.values() for row in rows}
     processes, complete = listeners.holders(inodes)
     by_inode = {row["port"]: row for row in processes}
     return {"addresses": [_row(*item, by_inode, complete) for item in chosen.items()]}
 
 
-def _wanted(data):
+def _named(data):
     """Return the addresses of all messages, without those in networks of pods."""
     rows, foreign = [], []
     for name in OF_NODE:
         rows += _addresses(data.get(name))
     answer = data.get(OF_PODS) or {}
     for pod in (answer.get("pods") or []) + (answer.get("running") or []):
-        found = _addresses(pod)
-        if found:
-            (rows if in_network_of_node(pod.get("path") or "") else foreign).extend(found)
+        addresses = _addresses(pod)
+        if addresses:
+            (rows if in_network_of_node(pod.get("path") or "") else foreign).extend(addresses)
     return [row for row in dict.fromkeys(rows) if row not in foreign]
 
 
@@ -73,13 +73,13 @@ def in_network_of_node(path, proc="/proc"):
     It does not count where no process of that pod shows it.
     """
     uid = _uid(path)
-    own = procfs.link("self", "ns/net", proc)
-    if not uid or own is None:
+    network = procfs.link("self", "ns/net", proc)
+    if not uid or network is None:
         return False
     for name in [name for name in files.names(proc) if name.isdecimal()][:MAX_PROCESSES]:
         group = files.text(f"{proc}/{name}/cgroup") or ""
         if uid in group.replace("_", "-"):
-            return procfs.link(name, "ns/net", proc) == own
+            return procfs.link(name, "ns/net", proc) == network
     return False
 
 

@@ -60,6 +60,7 @@ from .node import (
     network,
     next_start,
     package_changes,
+    path_states,
     pinning,
     pressure,
     repeated_errors,
@@ -113,6 +114,7 @@ NODE: Mapping[str, type] = {
     "next_start": next_start.NextStart,
     "failed_units": failed_units.FailedUnits,
     "address_holders": address_holders.AddressHolders,
+    "path_states": path_states.PathStates,
     "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }

@@ -13,8 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answ
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import address_holders
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import Detection
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import EvidenceRef
-from tests.unit.support import answers, ended_pods, taken_ports
-from tests.unit.support.fake_kubelet_messages import AGAIN, FAILED, ended, fatal
+from tests.unit.support import answers, taken_ports
 
 LINE = "listen tcp 0.0.0.0:10250: bind: address already in use"
 CONTAINER = "c0ffee" + "0" * 58
@@ -24,7 +23,7 @@ HOLDER = {"pid": 812, "comm": "node-agent"}
 def told(*rows, line=LINE, summary="it ended"):
     hit = Detection(summary, (EvidenceRef("log", "w1", text=line),), "see its log", "w1")
     data = {"addresses": [dict(row) for row in rows]}
-    return address_holders.told(hit, answers.typed(answer.AddressHolders, data))
+    return address_holders.with_holder(hit, answers.typed(answer.AddressHolders, data))
 
 
 def test_without_an_answer_nothing_changes():
@@ -85,25 +84,3 @@ def test_nothing_has_the_port_any_more():
 def test_a_process_that_is_named_already_is_not_named_twice():
     hit = told(taken_ports.row(10250, **HOLDER), summary="node-agent (pid 812) has it")
     assert hit.summary == "node-agent (pid 812) has it"
-
-
-def test_a_kubelet_that_does_not_start_names_who_has_its_port(world):
-    fields = {**FAILED, "unit_file_state": "enabled", "n_restarts": 12}
-    world.data("w1", "kubelet").update(unit=fields, process=None)
-    line = fatal(f"Failed to run kubelet: {LINE}")
-    world.documents["w1"]["collectors"]["kubelet_end"] = {
-        "status": "ok",
-        "data": {"unit": "kubelet.service", "lines": [*AGAIN, line, *ended(1)]},
-    }
-    world.data("w1", "system")["clock"] = 1795372294.0
-    taken_ports.hold(world, "w1", taken_ports.row(10250, **HOLDER, unit="agent.service"))
-    (one,) = world.judge(faults={"KM502"}).findings
-    assert "node-agent (pid 812, agent.service)" in one.summary
-
-
-def test_a_pod_of_the_cluster_names_who_has_its_port(world):
-    line = "listen tcp 0.0.0.0:10256: bind: address already in use"
-    ended_pods.end(world, line=line)
-    taken_ports.hold(world, "w1", taken_ports.row(10256, **HOLDER))
-    (one,) = world.judge(faults={"KM550"}).findings
-    assert "node-agent (pid 812, no unit)" in one.summary
