@@ -11,6 +11,7 @@ from . import files, procfs
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 DATAGRAMS = ("/proc/net/udp", "/proc/net/udp6")
 LISTENS = "0A"
+ACCEPTS = "00010000"  # the flags of a socket of /proc/net/unix that listens
 CONNECTED = ("01", "02", "08")  # established, being established, closed by the other side
 LISTEN, CONNECTION, DATAGRAM = "listen", "connection", "datagram"  # kinds of sockets
 READ = 8 * 1024 * 1024
@@ -138,3 +139,19 @@ def _row(pid, port, proc):
         "pod_uid": group["pod_uid"],
         "static": group["static"],
     }
+
+
+def unix_paths(pid, proc="/proc"):
+    """Return the paths of the sockets at which a process listens, as far as it may be looked at.
+
+    They are those of the network namespace of this program.
+    """
+    rows = {}
+    for line in (files.whole(f"{proc}/net/unix", READ) or "").splitlines():
+        fields = line.split(None, 7)
+        if len(fields) == 8 and fields[3] == ACCEPTS and fields[7].startswith("/"):
+            rows[fields[6]] = fields[7]
+    try:
+        return sorted({rows[inode] for inode in _held(f"{proc}/{pid}/fd", rows)})
+    except OSError:
+        return []

@@ -49,6 +49,7 @@ from . import (
     releases,
     repeated_errors,
     runtime_work,
+    sandbox_setting,
     storage_clients,
     system_pods,
 )
@@ -77,6 +78,7 @@ from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
 from .runtime_work import RuntimeWork
+from .sandbox_setting import SandboxSetting
 from .system_pods import EndedPod, UnreadPods
 
 Answer = TypeVar("Answer")
@@ -155,6 +157,7 @@ class Host:
     container_denials: tuple[str, ...] = ()  # what SELinux denied containers, by the audit log
     address_holders: AddressHolders = field(default_factory=AddressHolders)
     path_states: PathStates = field(default_factory=PathStates)
+    sandbox_setting: SandboxSetting = field(default_factory=SandboxSetting)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -341,6 +344,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         container_denials=container_denials.extract(document),
         address_holders=contract.answer(document, AddressHolders),
         path_states=contract.answer(document, PathStates),
+        sandbox_setting=sandbox_setting.extract(document),
     )
 
 

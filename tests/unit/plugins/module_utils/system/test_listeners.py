@@ -72,3 +72,13 @@ def test_addresses_of_the_kernel_s_table_for_ipv6():
         port = holder.getsockname()[1]
         rows = listeners.bound({port})
     assert [(row["kind"], row["address"]) for row in rows] == [(listeners.LISTEN, "::1")]
+
+
+def test_the_sockets_of_a_process(tmp_path):
+    place = str(tmp_path / "a.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as holder:
+        holder.bind(place)
+        assert place not in listeners.unix_paths(os.getpid())  # it does not listen yet
+        holder.listen(1)
+        assert place in listeners.unix_paths(os.getpid())
+    assert listeners.unix_paths(999999999) == []
