@@ -12,7 +12,8 @@ import re
 NO_ENTRY, DENIED, FOLDER = "no such file or directory", "permission denied", "is a directory"
 NO_FOLDER, READ_ONLY = "not a directory", "read-only file system"
 FORBIDDEN, LOOP = "operation not permitted", "too many levels of symbolic links"
-ERRORS = (NO_ENTRY, DENIED, FOLDER, NO_FOLDER, READ_ONLY, FORBIDDEN, LOOP)
+FORMAT = "exec format error"
+ERRORS = (NO_ENTRY, DENIED, FOLDER, NO_FOLDER, READ_ONLY, FORBIDDEN, LOOP, FORMAT)
 # Words without which no text is searched; C programs begin them with a capital letter.
 MARKS = tuple(error[1:] for error in ERRORS)
 LONGEST, MOST = 4096, 4  # characters of a text that are read, paths of one text

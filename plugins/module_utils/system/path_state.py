@@ -17,6 +17,19 @@ KINDS = (
     (stat.S_ISBLK, "block device"),
     (stat.S_ISCHR, "character device"),
 )
+# e_machine of elf(5), by the name that uname prints
+PROCESSORS = {
+    3: "i686",
+    8: "mips",
+    21: "ppc64",
+    22: "s390x",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+    258: "loongarch64",
+}
+EMPTY, SCRIPT, NO_PROGRAM = "empty", "script", "none"
 MISSING, DENIED, OTHER = "missing", "denied", "other"
 MAX_ENTRIES = 1000  # of a folder that are counted
 GET_FLAGS, IMMUTABLE = 0x80086601, 0x10  # FS_IOC_GETFLAGS of ioctl_iflags(2), on 64 bits
@@ -50,6 +63,29 @@ def read(path, mounts):
     row.update(_closed(real))
     row.update(_mount(real, mounts))
     return row
+
+
+def program_of(path):
+    """Return the processor of a program, or EMPTY, SCRIPT or NO_PROGRAM; None where unreadable."""
+    try:
+        descriptor = files.opened(path)
+    except OSError:
+        return None
+    try:
+        head = os.read(descriptor, 20)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    if not head:
+        return EMPTY
+    if head[:2] == b"#!":
+        return SCRIPT
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        return NO_PROGRAM
+    order = "big" if head[5] == 2 else "little"
+    number = int.from_bytes(head[18:20], order)
+    return PROCESSORS.get(number, f"machine {number}")
 
 
 def kind_of(mode):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...module_utils.shared import path_in_error
+from ...module_utils.system import path_state
 from ..evidence.answers.node.path_states import PathState, PathStates
 from ..evidence.document import one_line
 from ..models.result import EvidenceRef
@@ -34,7 +35,7 @@ def with_state(
         for path, error in path_in_error.find(text):
             row = _row(path, answer, mounts)
             if row is not None:
-                return _extended(hit, row, error)
+                return _extended(hit, row, sentence_of(row, error, answer.processor))
     return hit
 
 
@@ -53,8 +54,7 @@ def _row(path: str, answer: PathStates, mounts: Sequence[Mount] | None) -> PathS
     return next((row for row in answer.paths if row.path == inside), None)
 
 
-def _extended(hit: Detection, row: PathState, error: str) -> Detection:
-    sentence = sentence_of(row, error)
+def _extended(hit: Detection, row: PathState, sentence: str) -> Detection:
     if not sentence:
         return hit
     proof = EvidenceRef("file", hit.host, path=row.path, text=_owner(row) or row.kind)
@@ -63,8 +63,11 @@ def _extended(hit: Detection, row: PathState, error: str) -> Detection:
     )
 
 
-def sentence_of(row: PathState, error: str) -> str:
-    """Return what a state tells of an error of the kernel, "" where it tells nothing."""
+def sentence_of(row: PathState, error: str, processor: str = "") -> str:
+    """Return what a state tells of an error of the kernel, "" where it tells nothing.
+
+    processor: that of the machine
+    """
     if row.kind == DENIED:
         return ""
     if row.kind == MISSING:
@@ -74,12 +77,35 @@ def sentence_of(row: PathState, error: str) -> str:
         return f"{path} is a folder{_entries(row)} ({_owner(row)}), where a file has to be"
     clauses = [f"{path} is a {row.kind} ({_owner(row)})"]
     if error == path_in_error.NO_ENTRY:
-        clauses.append("so that it is there now")
+        clauses.append(_of_present(row))
     elif error == path_in_error.DENIED:
         clauses += _of_denied(row)
-    if error in (path_in_error.READ_ONLY, path_in_error.FORBIDDEN):
+    elif error == path_in_error.FORMAT:
+        clauses += _of_program(row, processor)
+    elif error in (path_in_error.READ_ONLY, path_in_error.FORBIDDEN):
         clauses += _of_write(row)
     return ", ".join(clauses)
+
+
+def _of_present(row: PathState) -> str:
+    """Return what an error about a missing file means where the file is there."""
+    if row.kind == "file" and set(row.mode or "") & set("1357"):
+        return (
+            "so that it is there now, or what runs it is not: the loader of its C library, or the"
+            " program in its line #!"
+        )
+    return "so that it is there now"
+
+
+def _of_program(row: PathState, processor: str) -> list[str]:
+    """Return why the kernel does not execute a program."""
+    if row.program == path_state.EMPTY:
+        return ["empty, as a power cut or a download that broke off leaves it"]
+    if row.program == path_state.NO_PROGRAM:
+        return ["which is neither a program nor a script with a line #!"]
+    if row.program in (None, path_state.SCRIPT, processor) or not processor:
+        return []
+    return [f"which is for {one_line(row.program, 40)}, and this machine is {processor[:40]}"]
 
 
 def _path(row: PathState) -> str:
@@ -137,7 +163,12 @@ def _of_write(row: PathState) -> list[str]:
         clauses.append("which no user may change (chattr -i takes the attribute i away)")
     if row.mount:
         is_read_only = "ro" in (row.mount_options or "").split(",")
-        state = "mounted read-only" if is_read_only else "not mounted read-only now"
+        state = (
+            "mounted read-only"
+            if is_read_only
+            else "not mounted read-only now: the program's own view of it may be (ProtectSystem="
+            " or ReadOnlyPaths= of its unit, readOnly of its volume)"
+        )
         clauses.append(f"on {_mount(row)}, which is {state}")
     return clauses
 

@@ -18,6 +18,7 @@ class PathState:
     above, above_kind: the deepest folder above a missing path that is there
     closed, closed_mode, closed_owner: the first folder above it that not every user may pass
     mount, mount_type, mount_options: what it lies on
+    program: the processor that a program is for, or empty, script or none; None: not looked at
     """
 
     path: str = ""
@@ -39,10 +40,15 @@ class PathState:
     mount: str | None = None
     mount_type: str | None = None
     mount_options: str | None = None
+    program: str | None = None
 
 
 @dataclass(frozen=True)
 class PathStates:
-    """The paths that messages of this host name with an error."""
+    """The paths that messages of this host name with an error.
 
+    processor: that of this machine
+    """
+
+    processor: str = ""
     paths: tuple[PathState, ...] = ()

@@ -27,6 +27,10 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
             "stat /a/b: not a directory, open /a/: permission denied",
             [("/a", path_in_error.DENIED), ("/a/b", path_in_error.NO_FOLDER)],
         ),
+        (
+            "systemd[9]: Failed at step EXEC spawning /usr/bin/kubelet: Exec format error",
+            [("/usr/bin/kubelet", path_in_error.FORMAT)],
+        ),
         ("open /proc/sys/vm/x: permission denied", []),
         ("OCI runtime create failed: stat /x: no such file or directory", []),
         ("open /var/lib/kubelet/pods/a/x: permission denied", []),

@@ -76,3 +76,21 @@ def test_the_mount_of_a_path():
 @pytest.mark.parametrize("path", ["/dev/null", "/"])
 def test_what_is_no_file_of_a_program(path):
     assert read(path)["kind"] in ("character device", "directory")
+
+
+@pytest.mark.parametrize(
+    ("head", "program"),
+    [
+        (b"", "empty"),
+        (b"#!/bin/sh\n", "script"),
+        (b"\x7fELF\x02\x01" + bytes(12) + b"\xb7\x00", "aarch64"),
+        (b"\x7fELF\x02\x02" + bytes(12) + b"\x00\x16", "s390x"),
+        (b"\x7fELF\x02\x01" + bytes(12) + b"\xff\x7f", "machine 32767"),
+        (b"\x7fELF", "none"),
+        (b"<html>", "none"),
+    ],
+)
+def test_the_processor_of_a_program(tmp_path, head, program):
+    (tmp_path / "a").write_bytes(head)
+    assert path_state.program_of(str(tmp_path / "a")) == program
+    assert path_state.program_of(str(tmp_path / "gone")) is None

@@ -22,7 +22,7 @@ OWNED = {"owner": "root", "group": "bin", "mode": "0640"}
 
 
 def state(**row):
-    data = {"paths": [{"path": PATH, "kind": "file", **OWNED, **row}]}
+    data = {"processor": "x86_64", "paths": [{"path": PATH, "kind": "file", **OWNED, **row}]}
     return answers.typed(answer.PathStates, data)
 
 
@@ -79,7 +79,17 @@ def told(error=path_in_error.DENIED, mounts=None, path=PATH, **row):
             {"mount": "/", "mount_type": "xfs", "mount_options": "ro"},
             ("/ (xfs)", "which is mounted read-only"),
         ),
+        (
+            path_in_error.READ_ONLY,
+            {"mount": "/", "mount_type": "xfs", "mount_options": "rw"},
+            ("not mounted read-only now", "ProtectSystem="),
+        ),
         (path_in_error.FORBIDDEN, {"immutable": True}, ("chattr -i",)),
+        (path_in_error.NO_ENTRY, {"mode": "0755"}, ("there now", "loader")),
+        (path_in_error.FORMAT, {"program": "empty"}, ("empty",)),
+        (path_in_error.FORMAT, {"program": "none"}, ("neither a program",)),
+        (path_in_error.FORMAT, {"program": "aarch64"}, ("for aarch64", "is x86_64")),
+        (path_in_error.FORMAT, {"program": "x86_64"}, ("owner root:bin, mode 0640)",)),
     ],
 )
 def test_the_state_of_the_path_is_told(error, row, words):

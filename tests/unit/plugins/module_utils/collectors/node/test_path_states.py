@@ -53,3 +53,22 @@ def test_the_number_of_paths_is_bounded():
     context = base.Context({}, [], unit(*(f"/nowhere/{number}" for number in range(30))))
     assert len(path_states.collect(context)["paths"]) == path_states.MAX_PATHS
     assert context.truncated
+
+
+def test_only_a_program_that_is_not_executed_is_opened(tmp_path, monkeypatch):
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    lines = [f"fork/exec {tmp_path}/a: exec format error", f"open {tmp_path}/b: permission denied"]
+    rows = collect(kubelet_end={"lines": lines})
+    assert {row["path"]: row["program"] for row in rows} == {
+        f"{tmp_path}/a": "empty",
+        f"{tmp_path}/b": None,
+    }
+
+
+def test_a_unit_that_starts_a_container_has_paths_of_its_own(tmp_path):
+    unit_row = {"argv": ["/usr/bin/docker", "run"], "lines": ["open /etc/a: permission denied"]}
+    with pytest.raises(base.Absent):
+        collect(component_units={"units": [unit_row]})
+    rows = collect(component_units={"units": [{**unit_row, "argv": ["/usr/bin/etcd"]}]})
+    assert [row["path"] for row in rows] == ["/etc/a"]
