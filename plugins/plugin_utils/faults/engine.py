@@ -186,7 +186,8 @@ def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
         outcome = outcome._replace(component=fault.component)
     if not outcome.hits:
         return outcome
-    return outcome._replace(hits=tuple(measured_state.of_node(hit, host) for hit in outcome.hits))
+    hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
+    return outcome._replace(hits=hits)
 
 
 def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:

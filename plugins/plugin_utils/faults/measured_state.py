@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 
 from ..models.cluster import Host
 from ..parsers.pod_manifest import Mount
-from . import address_holders, path_states
+from . import address_holders, hidden_units, path_states
 from .base import Detection
 
 
-def of_node(hit: Detection, host: Host) -> Detection:
-    """Return a hit of a node check with who has the port, and what lies at the path, of its texts.
+def of_node(hit: Detection, host: Host, code: str) -> Detection:
+    """Return a hit of a node check with what its host measured about the errors that it quotes.
 
+    These are who has the port, what lies at the path, and for faults of units (code) their files.
     Such a hit is about units and static pods, whose paths are those of the host.
     """
     hit = address_holders.with_holder(hit, host.address_holders)
-    return path_states.with_state(hit, host.path_states, _mounts(hit, host))
+    hit = path_states.with_state(hit, host.path_states, _mounts(hit, host))
+    return hidden_units.with_file(hit, code, host.hidden_units)
 
 
 def of_cluster(hit: Detection, hosts: Mapping[str, Host]) -> Detection:

@@ -39,6 +39,7 @@ from . import (
     control_plane,
     default_runtime,
     etcd_damage,
+    hidden_units,
     machine,
     memory_kills,
     next_release,
@@ -61,6 +62,7 @@ from .cni_folders import CniFolders
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
+from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
 from .kubelet import busy as kubelet_busy
 from .kubelet import config as kubelet_config
@@ -158,6 +160,7 @@ class Host:
     address_holders: AddressHolders = field(default_factory=AddressHolders)
     path_states: PathStates = field(default_factory=PathStates)
     sandbox_setting: SandboxSetting = field(default_factory=SandboxSetting)
+    hidden_units: Mapping[str, HiddenUnit] = field(default_factory=dict)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -345,6 +348,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         address_holders=contract.answer(document, AddressHolders),
         path_states=contract.answer(document, PathStates),
         sandbox_setting=sandbox_setting.extract(document),
+        hidden_units=hidden_units.extract(document),
     )
 
 

@@ -117,3 +117,12 @@ def test_a_pod_of_the_cluster_has_paths_of_its_own(world):
     measure(world, "w1", "/etc/a.conf", kind="file")
     (one,) = judged(world, "KM550")
     assert "/etc/a.conf is a file" not in one.summary
+
+
+def test_a_kubelet_with_two_unit_files(world):
+    end_kubelet(world, "x")
+    row = {"name": "kubelet.service", "fragment_path": "/etc/systemd/system/kubelet.service"}
+    row["hidden"] = ["/usr/lib/systemd/system/kubelet.service"]
+    world.documents["w1"]["collectors"]["unit_start"] = {"status": "ok", "data": {"units": [row]}}
+    (one,) = judged(world, "KM502")
+    assert row["hidden"][0] in one.summary
