@@ -39,17 +39,20 @@ def read(path, mounts):
     """Return the state of a path.
 
     It is {path, kind, target, uid, gid, owner, group, mode, entries, changed, immutable, above,
-    above_kind, closed, closed_mode, closed_owner, mount, mount_type, mount_options}.
+    above_kind, above_owner, above_mode, closed, closed_mode, closed_owner, mount, mount_type,
+    mount_options}.
 
     target: where a link leads in the end, also to nothing; kind and the rest are those of the
-    target. above: the deepest folder above the path that is there, and above_kind its kind, where
-    the path is missing. closed: the first folder above it that only its owner or group may pass.
+    target. above: the deepest folder above the path that is there, with its kind, owner and mode,
+    where the path is missing; immutable is that of this folder then.
+    closed: the first folder above it that only its owner or group may pass.
     mounts: rows of mount_rows.
     """
     row = dict.fromkeys(
         ("target", "uid", "gid", "owner", "group", "mode", "entries", "changed", "above"), None
     )
-    row.update(path=path, above_kind=None, closed=None, closed_mode=None, closed_owner=None)
+    row.update(path=path, above_kind=None, above_owner=None, above_mode=None)
+    row.update(closed=None, closed_mode=None, closed_owner=None)
     row.update(immutable=None, mount=None, mount_type=None, mount_options=None)
     real = os.path.realpath(path)
     if real != path:
@@ -59,7 +62,7 @@ def read(path, mounts):
         row.update(_owner(status), mode=_mode(status), changed=round(status.st_ctime, 3))
         row.update(entries=_entries(real, row["kind"]), immutable=is_immutable(real, row["kind"]))
     else:
-        row["above"], row["above_kind"] = _above(real)
+        row.update(_above(real))
     row.update(_closed(real))
     row.update(_mount(real, mounts))
     return row
@@ -105,13 +108,19 @@ def _lookup(path):
 
 
 def _above(path):
-    """Return (the deepest folder above a path that is there, its kind)."""
+    """Return the deepest folder above a path that is there: its kind, owner and mode."""
     while path not in ("", "/"):
         path = os.path.dirname(path)
         kind, status = _lookup(path)
         if status is not None:
-            return path, kind
-    return "/", "directory"
+            return {
+                "above": path,
+                "above_kind": kind,
+                "above_owner": "{owner}:{group}".format(**_owner(status)),
+                "above_mode": _mode(status),
+                "immutable": is_immutable(path, kind),
+            }
+    return {}
 
 
 def _closed(path):

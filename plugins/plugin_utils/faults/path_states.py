@@ -71,7 +71,7 @@ def sentence_of(row: PathState, error: str, processor: str = "") -> str:
     if row.kind == DENIED:
         return ""
     if row.kind == MISSING:
-        return _of_missing(row)
+        return ", ".join((_of_missing(row), *_of_folder(row, error)))
     path = _path(row)
     if row.kind == FOLDER and error == path_in_error.FOLDER:
         return f"{path} is a folder{_entries(row)} ({_owner(row)}), where a file has to be"
@@ -127,6 +127,21 @@ def _of_missing(row: PathState) -> str:
     below = real[len(above.rstrip("/")) + 1 :].partition("/")[0]
     first = one_line(f"{above.rstrip('/')}/{below}", SHOWN)
     return f"{path} is not there, because the folder {first} is not"
+
+
+def _of_folder(row: PathState, error: str) -> list[str]:
+    """Return what keeps a program from making a file in a folder that is there."""
+    if row.above_kind != FOLDER or not row.above_mode:
+        return []
+    folder = (
+        f"{one_line(row.above or '', SHOWN)} has owner {one_line(row.above_owner or '', 130)},"
+        f" mode {one_line(row.above_mode, 8)}"
+    )
+    if error == path_in_error.DENIED:
+        return [folder, *_of_denied(row)]
+    if error in (path_in_error.READ_ONLY, path_in_error.FORBIDDEN):
+        return [folder, *_of_write(row)]
+    return []
 
 
 def _owner(row: PathState) -> str:

@@ -15,7 +15,7 @@ class PathState:
     kind: missing or denied where nothing is told
     target: where a link leads, None where there is none; the rest is of what it leads to
     entries: how many a folder has
-    above, above_kind: the deepest folder above a missing path that is there
+    above and what begins so: the deepest folder above a missing path that is there
     closed, closed_mode, closed_owner: the first folder above it that not every user may pass
     mount, mount_type, mount_options: what it lies on
     program: the processor that a program is for, or empty, script or none; None: not looked at
@@ -34,6 +34,8 @@ class PathState:
     immutable: bool | None = None
     above: str | None = None
     above_kind: str | None = None
+    above_owner: str | None = None
+    above_mode: str | None = None
     closed: str | None = None
     closed_mode: str | None = None
     closed_owner: str | None = None

@@ -42,6 +42,8 @@ def test_a_path_whose_folder_is_missing(tmp_path):
     row = read(tmp_path / "a" / "b" / "c.conf")
     assert (row["kind"], row["mode"]) == ("missing", None)
     assert (row["above"], row["above_kind"]) == (str(tmp_path), "directory")
+    assert row["above_mode"] == f"{tmp_path.stat().st_mode & 0o7777:04o}"
+    assert row["above_owner"].count(":") == 1
     (tmp_path / "a").write_text("x")
     row = read(tmp_path / "a" / "b")
     assert (row["above"], row["above_kind"]) == (str(tmp_path / "a"), "file")

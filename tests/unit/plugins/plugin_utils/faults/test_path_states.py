@@ -86,6 +86,18 @@ def told(error=path_in_error.DENIED, mounts=None, path=PATH, **row):
         ),
         (path_in_error.FORBIDDEN, {"immutable": True}, ("chattr -i",)),
         (path_in_error.NO_ENTRY, {"mode": "0755"}, ("there now", "loader")),
+        (
+            path_in_error.DENIED,
+            {"kind": "missing", "mode": None, "above": "/etc/x", "above_kind": "directory"}
+            | {"above_owner": "etcd:etcd", "above_mode": "0700", "closed": "/etc/x"},
+            ("is not there", "/etc/x has owner etcd:etcd, mode 0700", "lets no user pass but"),
+        ),
+        (
+            path_in_error.READ_ONLY,
+            {"kind": "missing", "mode": None, "above": "/etc/x", "above_kind": "directory"}
+            | {"above_owner": "a:b", "above_mode": "0755", "mount": "/", "mount_options": "ro"},
+            ("mode 0755", "which is mounted read-only"),
+        ),
         (path_in_error.FORMAT, {"program": "empty"}, ("empty",)),
         (path_in_error.FORMAT, {"program": "none"}, ("neither a program",)),
         (path_in_error.FORMAT, {"program": "aarch64"}, ("for aarch64", "is x86_64")),
