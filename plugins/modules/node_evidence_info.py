@@ -138,6 +138,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.collectors import runner
 from ..module_utils.collectors.node import (
+    address_holders,
     api_load,
     api_server,
     api_way,
@@ -167,6 +168,7 @@ from ..module_utils.collectors.node import (
     network,
     next_start,
     package_changes,
+    path_states,
     pinning,
     pressure,
     repeated_errors,
@@ -183,6 +185,7 @@ from ..module_utils.shared import argument_specs
 
 # The runner imports collectors by name, which Ansible's packer does not see.
 SHIPPED = (
+    address_holders,
     api_load,
     api_server,
     api_way,
@@ -212,6 +215,7 @@ SHIPPED = (
     network,
     next_start,
     package_changes,
+    path_states,
     pinning,
     pressure,
     repeated_errors,

@@ -159,6 +159,22 @@ COLLECTORS = (
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
     _node("next_start", tier=DEEP, timeout=20, needs=("kubelet", "runtime")),
     _node("failed_units", timeout=8),
+    _node(
+        "address_holders",
+        timeout=6,
+        needs=(
+            *("component_end", "component_units", "kubelet_end", "runtime", "component_restart"),
+            *("unit_start", "repeated_errors", "failed_units", "system_pods"),
+        ),
+    ),
+    _node(
+        "path_states",
+        timeout=5,
+        needs=(
+            *("component_end", "component_units", "kubelet_end", "runtime", "component_restart"),
+            *("unit_start", "repeated_errors", "failed_units"),
+        ),
+    ),
     _node("package_changes", timeout=5),
     _node("journal", path="/var/lib/kubemend"),
 )

@@ -172,6 +172,14 @@ NODE = {
         "units of systemd that failed, of those that pods and their node need (network, storage,"
         " clock, firewall, devices), and the end of their journals"
     ),
+    "address_holders": (
+        "who has the ports at which a program of the node could not listen, as the lines of other"
+        " collectors say: the name, pid, unit or pod of the process, by /proc"
+    ),
+    "path_states": (
+        "what lies at the paths that programs of the node could not open, as the lines of other"
+        " collectors say: kind, owner, mode, the folders above and the mount, and no contents"
+    ),
     "package_changes": (
         "packages of the kubelet, its runtime, the kernel and the network that were installed,"
         " upgraded or removed in the last week, by the logs of dpkg and dnf"

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who listens on a TCP port of this node, by /proc."""
+"""Who has a port of this node, by /proc."""
 
 import os
 import time
@@ -9,9 +9,14 @@ import time
 from . import files, procfs
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+DATAGRAMS = ("/proc/net/udp", "/proc/net/udp6")
 LISTENS = "0A"
+ACCEPTS = "00010000"  # the flags of a socket of /proc/net/unix that listens
+CONNECTED = ("01", "02", "08")  # established, being established, closed by the other side
+LISTEN, CONNECTION, DATAGRAM = "listen", "connection", "datagram"  # kinds of sockets
 READ = 8 * 1024 * 1024
 SECONDS, MAX_HOLDERS = 2.0, 10
+KINDS = {LISTENS: LISTEN, **dict.fromkeys(CONNECTED, CONNECTION)}
 
 
 def sockets(ports, tables=TABLES):
@@ -28,6 +33,58 @@ def sockets(ports, tables=TABLES):
     return inodes
 
 
+def bound(ports, tables=TABLES, datagrams=DATAGRAMS):
+    """Return [{inode, protocol, kind, address, port, peer}] of the sockets with these local ports.
+
+    Of TCP these are those that listen, and connections, which a program that is to listen at the
+    same port meets too. peer: where a connection leads to, else "".
+    """
+    rows = []
+    for protocol, places in (("tcp", tables), ("udp", datagrams)):
+        for table in places:
+            for line in (files.whole(table, READ) or "").splitlines():
+                row = _socket(line.split(), protocol, ports)
+                if row is not None:
+                    rows.append(row)
+    return rows
+
+
+def _socket(fields, protocol, ports):
+    """Return a line of a table as a row, or None where it is of another port."""
+    if len(fields) < 10 or _port(fields[1]) not in ports:
+        return None
+    kind = DATAGRAM if protocol == "udp" else KINDS.get(fields[3])
+    if kind is None:
+        return None
+    return {
+        "inode": fields[9],
+        "protocol": protocol,
+        "kind": kind,
+        "address": _address(fields[1].rpartition(":")[0]),
+        "port": _port(fields[1]),
+        "peer": _peer(fields[2]) if kind == CONNECTION else "",
+    }
+
+
+def _peer(place):
+    return f"{_address(place.rpartition(':')[0])}:{_port(place)}"
+
+
+def _address(word):
+    """Return the address that the kernel prints as hexadecimal words in the machine's order."""
+    import socket
+    import struct
+
+    try:
+        raw = bytes.fromhex(word)
+        words = struct.unpack(f">{len(raw) // 4}I", raw)
+        raw = struct.pack(f"={len(words)}I", *words)
+        family = socket.AF_INET6 if len(raw) == 16 else socket.AF_INET
+        return socket.inet_ntop(family, raw)
+    except (ValueError, struct.error, OSError):
+        return "?"
+
+
 def _port(place):
     try:
         return int(place.rpartition(":")[2], 16)
@@ -38,7 +95,8 @@ def _port(place):
 def holders(inodes, proc="/proc", seconds=SECONDS):
     """Return ([{port, pid, comm, unit, pod_uid, static}], whether all processes were looked at).
 
-    The search ends as soon as each socket is found, and at the time limit.
+    inodes: {inode: port}, or another value in place of the port. The search ends as soon as each
+    socket is found, and at the time limit.
     """
     end, missing, rows, complete = time.monotonic() + seconds, dict(inodes), [], True
     for name in sorted(files.names(proc), reverse=True):
@@ -81,3 +139,19 @@ def _row(pid, port, proc):
         "pod_uid": group["pod_uid"],
         "static": group["static"],
     }
+
+
+def unix_paths(pid, proc="/proc"):
+    """Return the paths of the sockets at which a process listens, as far as it may be looked at.
+
+    They are those of the network namespace of this program.
+    """
+    rows = {}
+    for line in (files.whole(f"{proc}/net/unix", READ) or "").splitlines():
+        fields = line.split(None, 7)
+        if len(fields) == 8 and fields[3] == ACCEPTS and fields[7].startswith("/"):
+            rows[fields[6]] = fields[7]
+    try:
+        return sorted({rows[inode] for inode in _held(f"{proc}/{pid}/fd", rows)})
+    except OSError:
+        return []

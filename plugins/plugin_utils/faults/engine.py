@@ -35,7 +35,7 @@ from ..models.result import (
     Result,
     Verdict,
 )
-from . import CATALOGUE
+from . import CATALOGUE, measured_state
 from .base import CORE, UPGRADE, CheckResult, Detection, Fault, depends, unknown
 
 KEY_DIGITS = 16
@@ -184,7 +184,10 @@ def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
         outcome = outcome._replace(host=host.host)
     if outcome.component is None and fault.component is not None:
         outcome = outcome._replace(component=fault.component)
-    return outcome
+    if not outcome.hits:
+        return outcome
+    hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
+    return outcome._replace(hits=hits)
 
 
 def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -527,10 +530,22 @@ def _of_cluster(fault: Fault, cluster: Cluster) -> list[CheckResult]:
     if fault.cluster is None:
         return []
     try:
-        return [_as_of_now(fault, cluster, outcome) for outcome in fault.cluster(cluster)]
+        return [
+            _as_of_now(fault, cluster, _measured(outcome, cluster))
+            for outcome in fault.cluster(cluster)
+        ]
     except UNFORESEEN as error:
         place = cluster.api_host or next((host.host for host in cluster.hosts), "cluster API")
         return [unknown(Missing(place, "judging", "error"), note=unforeseen(error))]
+
+
+def _measured(outcome: CheckResult, cluster: Cluster) -> CheckResult:
+    """Return a result whose hits tell what their hosts measured."""
+    if not outcome.hits:
+        return outcome
+    hosts = {host.host: host for host in cluster.hosts}
+    hits = tuple(measured_state.of_cluster(hit, hosts) for hit in outcome.hits)
+    return outcome._replace(hits=hits)
 
 
 def _as_of_now(fault: Fault, cluster: Cluster, outcome: CheckResult) -> CheckResult:

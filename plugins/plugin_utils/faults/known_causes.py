@@ -62,7 +62,7 @@ def with_cause(hit: Detection, row: Known | None) -> Detection:
         return hit
     if hit.severity == "info":
         hit = replace(hit, severity="warning")
-    if row.clause in hit.summary:
+    if row.clause in hit.summary or row.cause in hit.summary:
         return hit
     return replace(
         hit,

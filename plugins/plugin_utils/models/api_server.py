@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...module_utils.system import listeners
 from ..evidence import contract
+from ..evidence.answers.node.address_holders import AddressHolders
 from ..evidence.answers.node.api_server import ApiServerAnswers, PortHolder, ServerAnswer
 from ..evidence.answers.node.component_end import ComponentEnd, ComponentLog
 from ..evidence.document import ends, one_line
 from ..parsers import pflag
-from . import component_restart
+from . import component_restart, taken_addresses
 from .cluster import Host
 from .component_restart import End, Restarts
 from .control_plane import ControlPlane
@@ -237,7 +239,20 @@ def _taken(document: Mapping[str, Any], component: str) -> Iterator[PortTaken]:
     if holders:
         yield PortTaken(component, holders[0], line)
     elif line:
-        yield PortTaken(component, None, line)
+        yield PortTaken(component, _holder_by_line(document, component, line), line)
+
+
+def _holder_by_line(document: Mapping[str, Any], component: str, line: str) -> PortHolder | None:
+    """Return who listens at the address that the log of a component names, or None."""
+    row = taken_addresses.first([line], contract.answer(document, AddressHolders))
+    if row is None:
+        return None
+    for holder in row.holders[:1]:
+        if holder.pid is not None and holder.kind == listeners.LISTEN:
+            place = (holder.pid, holder.comm, holder.unit, holder.pod_uid, holder.static)
+            holder_row = PortHolder(component, row.port, *place)
+            return None if _is_itself(holder_row) else holder_row
+    return None
 
 
 def _is_itself(row: PortHolder) -> bool:

@@ -16,6 +16,7 @@ from ..evidence.answers import registry
 from ..evidence.answers.cluster.server import Server
 from ..evidence.answers.cluster.work import Work
 from ..evidence.answers.kubemend_journal import Lock, OpenStep
+from ..evidence.answers.node.address_holders import AddressHolders
 from ..evidence.answers.node.api_server import ApiServerAnswers
 from ..evidence.answers.node.api_way import ApiWay
 from ..evidence.answers.node.devices import Devices
@@ -25,6 +26,7 @@ from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kernel_log import KernelLine
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.kubelet_log import KubeletLog
+from ..evidence.answers.node.path_states import PathStates
 from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
@@ -37,6 +39,7 @@ from . import (
     control_plane,
     default_runtime,
     etcd_damage,
+    hidden_units,
     machine,
     memory_kills,
     next_release,
@@ -47,6 +50,7 @@ from . import (
     releases,
     repeated_errors,
     runtime_work,
+    sandbox_setting,
     storage_clients,
     system_pods,
 )
@@ -58,6 +62,7 @@ from .cni_folders import CniFolders
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
+from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
 from .kubelet import busy as kubelet_busy
 from .kubelet import config as kubelet_config
@@ -75,6 +80,7 @@ from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
 from .runtime_work import RuntimeWork
+from .sandbox_setting import SandboxSetting
 from .system_pods import EndedPod, UnreadPods
 
 Answer = TypeVar("Answer")
@@ -151,6 +157,10 @@ class Host:
     cni_folders: CniFolders = field(default_factory=CniFolders)
     default_runtime: str = ""  # of containers without a RuntimeClass
     container_denials: tuple[str, ...] = ()  # what SELinux denied containers, by the audit log
+    address_holders: AddressHolders = field(default_factory=AddressHolders)
+    path_states: PathStates = field(default_factory=PathStates)
+    sandbox_setting: SandboxSetting = field(default_factory=SandboxSetting)
+    hidden_units: Mapping[str, HiddenUnit] = field(default_factory=dict)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -335,6 +345,10 @@ def host_of(document: Mapping[str, Any]) -> Host:
         cni_folders=cni_folders.extract(document),
         default_runtime=default_runtime.extract(document),
         container_denials=container_denials.extract(document),
+        address_holders=contract.answer(document, AddressHolders),
+        path_states=contract.answer(document, PathStates),
+        sandbox_setting=sandbox_setting.extract(document),
+        hidden_units=hidden_units.extract(document),
     )
 
 

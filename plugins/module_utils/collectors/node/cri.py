@@ -19,6 +19,8 @@ VERBOSE = b"\x08\x01"
 RUNC = "io.containerd.runc.v2"
 RUNC_TYPES = ("io.containerd.runc.", "io.containerd.runtime.v1.linux")
 CRIO_NETWORK, CRIO_RUNTIME = ("crio", "network"), ("crio", "runtime")
+CRIO_IMAGE, PAUSE_IMAGE = ("crio", "image"), "pause_image"
+INFRA_IMAGE = "pod-infra-container-image"  # an argument of cri-dockerd
 PIDS_LIMIT = "pids_limit"
 # The keys of containerd's configuration whose lines are shown.
 KEYS = (
@@ -55,6 +57,8 @@ def collect(context):
     config = effective(info.get("config"))
     if answered.get("kind") == runtime.CRIO:
         config = of_crio()
+    elif answered.get("kind") == runtime.CRI_DOCKER:
+        config = of_cri_docker(answered)
     if config is not None and config["sandbox_image"]:
         config["sandbox_image_present"] = asker.has_image(config["sandbox_image"])
     return {
@@ -176,24 +180,21 @@ def effective(text):
         return None
     name = containerd.get("defaultRuntimeName")
     default = _part(_part(containerd, "runtimes"), name)
-    return {
-        "default_runtime": _word(name),
-        "systemd_cgroup": _systemd(config, default),
-        "sandbox_image": _word(config.get("sandboxImage")),
-        "sandbox_image_present": None,
-        "snapshotter": _word(containerd.get("snapshotter")),
-        "conf_dir": _word(cni.get("confDir")),
-        "bin_dirs": _words(cni.get("binDirs")) or _words([cni.get("binDir")]),
-        "max_conf_num": cni.get("maxConfNum") if isinstance(cni.get("maxConfNum"), int) else None,
-        "default_network": "",
-        PIDS_LIMIT: None,
-        "pids_limit_path": "",
-    }
+    return dict(
+        _unknown(),
+        default_runtime=_word(name),
+        systemd_cgroup=_systemd(config, default),
+        sandbox_image=_word(config.get("sandboxImage")),
+        snapshotter=_word(containerd.get("snapshotter")),
+        conf_dir=_word(cni.get("confDir")),
+        bin_dirs=_words(cni.get("binDirs")) or _words([cni.get("binDir")]),
+        max_conf_num=cni.get("maxConfNum") if isinstance(cni.get("maxConfNum"), int) else None,
+    )
 
 
 def of_crio(folder="/etc/crio"):
     """Return the same of CRI-O: what its files say of networks and limits; crio.conf.d is last."""
-    values, limit, limited_by = {}, None, ""
+    values, limit, limited_by, image, image_by = {}, None, "", "", ""
     for path in [folder + "/crio.conf", *_matches(folder + "/crio.conf.d/*")]:
         text = files.text(path, MAX_CONFIG) or ""
         for line, table, key, value in toml_lines.rows(text):
@@ -201,18 +202,43 @@ def of_crio(folder="/etc/crio"):
                 values[key] = _words(toml_lines.texts(value))
             elif table == CRIO_RUNTIME and key == PIDS_LIMIT:
                 limit, limited_by = _number(value), f"{path}:{line}"
+            elif table == CRIO_IMAGE and key == PAUSE_IMAGE:
+                image, image_by = "".join(_words(toml_lines.texts(value))[:1]), f"{path}:{line}"
+    return dict(
+        _unknown(),
+        sandbox_image=image,
+        sandbox_image_by=image_by,
+        conf_dir="".join(values.get("network_dir", [])[:1]),
+        bin_dirs=values.get("plugin_dirs", []),
+        default_network="".join(values.get("cni_default_network", [])[:1]),
+        pids_limit=limit,
+        pids_limit_path=limited_by,
+    )
+
+
+def of_cri_docker(answered):
+    """Return the same of cri-dockerd: its arguments name the image of sandboxes."""
+    image = _word((answered.get("flags") or {}).get(INFRA_IMAGE))
+    units = [unit["name"] for unit in answered.get("units") or () if not unit.get("absent")]
+    by = f"--{INFRA_IMAGE} of {units[-1]}" if image and units else ""
+    return dict(_unknown(), sandbox_image=image, sandbox_image_by=by)
+
+
+def _unknown():
+    """Return the values of a configuration that does not tell them."""
     return {
         "default_runtime": "",
         "systemd_cgroup": None,
         "sandbox_image": "",
         "sandbox_image_present": None,
+        "sandbox_image_by": "",
         "snapshotter": "",
-        "conf_dir": "".join(values.get("network_dir", [])[:1]),
-        "bin_dirs": values.get("plugin_dirs", []),
+        "conf_dir": "",
+        "bin_dirs": [],
         "max_conf_num": None,
-        "default_network": "".join(values.get("cni_default_network", [])[:1]),
-        PIDS_LIMIT: limit,
-        "pids_limit_path": limited_by,
+        "default_network": "",
+        PIDS_LIMIT: None,
+        "pids_limit_path": "",
     }
 
 

@@ -14,7 +14,7 @@ import stat
 
 from ...shared.units import RUNTIME_UNITS as UNITS
 from ...shared.units import RUNTIMES as OWN
-from ...system import command, cri, files, procfs, systemd
+from ...system import command, cri, files, listeners, procfs, systemd
 from ...system.command import CommandError
 from ...system.runtime_endpoint import endpoint
 from ..base import Absent, Failed
@@ -75,6 +75,14 @@ CONTAINERD_ROOT, METADATA, MAGIC, PAGES, AT = (
     16,
 )
 UNLOADED, PLUGIN_SECONDS, LONGEST_PLUGIN = "failed to load plugin", 60, 800
+# The arguments of cri-dockerd that say whom it serves and what it makes pods of.
+CRI_DOCKER_FLAGS = (
+    "container-runtime-endpoint",
+    "docker-endpoint",
+    "network-plugin",
+    "pod-infra-container-image",
+)
+MAX_PATHS = 8
 CONNECT = 2.0  # seconds for a connection, and for an answer
 
 
@@ -82,7 +90,7 @@ def collect(context):
     """Return the evidence of the runtime that the kubelet uses.
 
     It is {endpoint, docker, kind, path, units, socket, error, asked, calls, config, metadata,
-    emptied, plugin_failures}.
+    emptied, plugin_failures, serving, flags}.
 
     docker: whether the kubelet uses docker itself; units: those of UNITS, in their order: each
     as in the collector kubelet, with wanted_by, brought_by, trigger and said (the last lines of
@@ -90,7 +98,9 @@ def collect(context):
     it takes no connection, None where it does or was not asked; calls: {version of the CRI: the
     status that a call ends with, or an error}; config, metadata: those of containerd, where it
     refuses calls; emptied: the path of containerd's configuration, where that is a file of 0
-    bytes; plugin_failures: what containerd without a CRI logged of plugins at its start.
+    bytes; plugin_failures: what containerd without a CRI logged of plugins at its start; serving:
+    [{unit, paths}], the sockets at which each runtime that runs listens, where there is none at
+    the path of the kubelet; flags: {name: value} of CRI_DOCKER_FLAGS that cri-dockerd has.
     """
     kubelet = context.data.get("kubelet")
     if not kubelet:
@@ -113,20 +123,60 @@ def collect(context):
         "metadata": None,
         "emptied": None,
         "plugin_failures": None,
+        "serving": [],
+        "flags": {},
         "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
     }
     if socket:
         evidence["endpoint"] = files.one_line(socket, 200)
     _add_lines(evidence["units"], context)
-    if kind == CONTAINERD:
-        evidence["emptied"] = emptied(config_of(blocks))
+    _add_settings(evidence, blocks)
     if kind == EMBEDDED or path is None:
         return evidence
     context.source = path
     evidence["socket"] = state_of(path)
+    _add_serving(evidence, blocks)
     if evidence["socket"] == "present" and runs(evidence["units"], family, kubelet):
         _ask(evidence, blocks, context)
     return evidence
+
+
+def _add_settings(evidence, blocks):
+    """Add what the runtime of this kind is told."""
+    if evidence["kind"] == CRI_DOCKER:
+        evidence["flags"] = flags_of(evidence["units"], blocks)
+    elif evidence["kind"] == CONTAINERD:
+        evidence["emptied"] = emptied(config_of(blocks))
+
+
+def _add_serving(evidence, blocks):
+    """Add where runtimes listen, if there is no socket where the kubelet looks for one."""
+    if evidence["socket"] in ("missing", "other"):
+        evidence["serving"] = serving(blocks)
+
+
+def serving(blocks):
+    """Return [{unit, paths}] of the runtimes that run, without sockets of other protocols."""
+    rows = []
+    for name in OWN:
+        unit = systemd.unit(blocks.get(name, NONE))
+        if unit is None or not unit["main_pid"]:
+            continue
+        paths = [path for path in listeners.unix_paths(unit["main_pid"]) if _may_be_cri(path)]
+        rows.append({"unit": name, "paths": [path[:255] for path in paths[:MAX_PATHS]]})
+    return rows
+
+
+def _may_be_cri(path):
+    return not path.endswith((".ttrpc", "/docker.sock")) and "/docker/" not in path
+
+
+def flags_of(units, blocks):
+    """Return {name: value} of the arguments that the last of these units gives its program."""
+    there = [unit["name"] for unit in units if not unit["absent"]]
+    argv = systemd.command_line(blocks.get(there[-1]) or {}) if there else []
+    values = {name: procfs.flag(argv, name) for name in CRI_DOCKER_FLAGS}
+    return {name: files.one_line(value, 255) for name, value in values.items() if value is not None}
 
 
 def _unit_name(kubelet):

@@ -132,7 +132,27 @@ def _facts(block, end, budget, depth):
         "needs": _needs(block, assignments, end, budget, depth),
         "said": systemd_lines(name, _left(end)),
         "after": _words_of(block, "After")[:PREDECESSORS],
+        "fragment_path": value_of("FragmentPath")[:255] or None,
+        "hidden": hidden(name, value_of("FragmentPath")),
     }
+
+
+def hidden(name, fragment, folders=DROPINS):
+    """Return the other files of a unit's name, in folders that systemd reads after that of its own.
+
+    Links are left out that lead to its own file, to a mask, or from a folder that is a link.
+    """
+    folder = os.path.dirname(fragment)
+    fragment = os.path.realpath(fragment)
+    if folder not in folders or not os.path.isfile(fragment):  # a mask is no file
+        return []
+    paths = {}
+    for later in folders[folders.index(folder) + 1 :]:
+        path = os.path.join(later, name)
+        real = os.path.realpath(path)
+        if os.path.isfile(real) and real != fragment:
+            paths.setdefault(real, path)
+    return sorted(paths.values())[:PATHS]
 
 
 def _tested(value_of, check):

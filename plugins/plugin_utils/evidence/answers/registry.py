@@ -30,6 +30,7 @@ from .cluster import (
     work,
 )
 from .node import (
+    address_holders,
     api_load,
     api_server,
     api_way,
@@ -59,6 +60,7 @@ from .node import (
     network,
     next_start,
     package_changes,
+    path_states,
     pinning,
     pressure,
     repeated_errors,
@@ -111,6 +113,8 @@ NODE: Mapping[str, type] = {
     "space": space.Spaces,
     "next_start": next_start.NextStart,
     "failed_units": failed_units.FailedUnits,
+    "address_holders": address_holders.AddressHolders,
+    "path_states": path_states.PathStates,
     "package_changes": package_changes.PackageChanges,
     "journal": journal.Journal,
 }

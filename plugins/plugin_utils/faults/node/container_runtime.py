@@ -40,6 +40,7 @@ from . import kubelet_unit as node_kubelet_unit
 
 # As the collector has them: collect.runtime and collect.cri.
 CONTAINERD, DOCKER, CRI_DOCKER, EMBEDDED = "containerd", "docker", "cri-docker", "embedded"
+OTHER = "other"
 OK, UNIMPLEMENTED, SILENT = 0, 12, "no answer"
 EXIT_LIMITS = 205  # of which KM409 tells more
 ENDED = runtime_work.ENDED
@@ -338,6 +339,8 @@ class Runtime:
         gone = self._dockershim()
         if gone:
             return [gone]
+        if self._is_unserved():
+            return [self._unserved()]
         if self._is_absent():
             return [self._absent()]
         if self._is_without_socket():
@@ -358,6 +361,52 @@ class Runtime:
             ]
         return self._of_calls()
 
+    def _elsewhere(self) -> list[tuple[str, str]]:
+        """Return (unit, path of its socket) of the runtimes that run and listen elsewhere."""
+        return [
+            (one_line(row.unit, 80), one_line(path, 200))
+            for row in self.evidence.serving
+            for path in row.paths
+        ]
+
+    def _is_unserved(self) -> bool:
+        """Tell whether no runtime is known that makes the socket that the kubelet is told to use.
+
+        Its kubelet says that too, or a runtime listens elsewhere.
+        """
+        is_unknown = self.kind == OTHER and not self.evidence.units
+        if not is_unknown or self.evidence.socket not in ("missing", "other"):
+            return False
+        return bool(self._elsewhere()) or self._death() is not None
+
+    def _unserved(self) -> Detection:
+        proof = EvidenceRef("file", self.host.host, path=self.path, text=self.evidence.socket)
+        return self._hit(
+            None,
+            f"the kubelet is told to use the runtime at {self.path}, where no socket is"
+            f"{self._served()}",
+            (proof, *self._words()),
+            self._endpoint_advice(),
+            risk=0,
+        )
+
+    def _served(self) -> str:
+        """Return where the runtimes of this machine listen, as a clause, or ""."""
+        places = [f"{unit} listens at {path}" for unit, path in self._elsewhere()[:4]]
+        return f"; {', '.join(places)}" if places else ""
+
+    def _endpoint_advice(self) -> str:
+        """Return how kubelet and runtime come to one socket."""
+        places = self._elsewhere()
+        path = places[0][1] if places else "/run/containerd/containerd.sock"
+        return (
+            f"give the kubelet the socket of its runtime: containerRuntimeEndpoint: unix://{path}"
+            " in its configuration, or --container-runtime-endpoint where that is given (systemctl"
+            " cat kubelet, /var/lib/kubelet/kubeadm-flags.env; it counts before the file), then"
+            " systemctl restart kubelet; with kubeadm the annotation"
+            " kubeadm.alpha.kubernetes.io/cri-socket of the Node names it too"
+        )
+
     def _is_absent(self) -> bool:
         """Tell whether neither the unit nor the socket of the runtime is there."""
         if self.kind not in (CRI_DOCKER, CONTAINERD, "crio") or not self.evidence.units:
@@ -370,14 +419,23 @@ class Runtime:
         return any(systemd_unit.unit(record).runs for record in self._there())
 
     def _without_socket(self) -> Detection:
+        advice = f"{self._endpoint_advice()}; or " if self._elsewhere() else ""
         return self._at_socket(
-            "its unit runs, and there is no socket at " + self.path,
+            f"its unit runs, and there is no socket at {self.path}{self._served()}"
+            f"{self._own_endpoint()}",
             "no socket is there",
-            "see where it listens (systemctl cat; address of [grpc] in containerd's"
+            f"{advice}see where it listens (systemctl cat; address of [grpc] in containerd's"
             " configuration, listen of crio's), compare that with the kubelet's"
             " --container-runtime-endpoint or containerRuntimeEndpoint; where the socket"
             f" was removed, only a restart of the runtime makes another: {self._leave()}",
         )
+
+    def _own_endpoint(self) -> str:
+        """Return which socket cri-dockerd is told to make, as a clause, or ""."""
+        value = (self.evidence.flags or {}).get("container-runtime-endpoint")
+        if not value:
+            return ""
+        return f"; --container-runtime-endpoint of cri-dockerd is {one_line(value, 160)}"
 
     def _of_calls(self) -> list[Detection]:
         calls = self.evidence.calls or {}
@@ -611,7 +669,7 @@ class Runtime:
         return self._hit(
             None,
             f"the kubelet is told to use {self.path}, and {reason}: neither that"
-            f" socket nor a unit {unit}",
+            f" socket nor a unit {unit}{self._served()}",
             (
                 EvidenceRef("file", self.host.host, path=self.path, text="missing"),
                 EvidenceRef("unit", self.host.host, object=unit, text="not-found"),

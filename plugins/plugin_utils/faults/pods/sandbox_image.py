@@ -15,6 +15,7 @@ from ...models import ages, pod_start
 from ...models.cluster import Cluster, Host
 from ...models.repeated_errors import SandboxImage
 from ...models.result import EvidenceRef, Missing
+from ...models.sandbox_setting import SandboxSetting
 from ...parsers import component_log, pod_start_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..node import wording
@@ -71,22 +72,35 @@ def _by_events(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detect
     text = f"{times(row.count)}, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
     about = f"Pod {one_line(row.pod, 320)}"
     proof = EvidenceRef("api", cluster.api_host, object=about, text=text)
-    return _hit(row.message, proof, wording.host_of(cluster, node), node)
+    setting = next((host.sandbox_setting for host in cluster.hosts if host.node == row.node), None)
+    return _hit(row.message, proof, (wording.host_of(cluster, node), node), setting)
 
 
 def _by_log(host: Host, error: SandboxImage) -> Detection:
     """Return the hit of what a node's own journal has: static pods need no API server."""
     proof = EvidenceRef("log", host.host, object=error.source, text=ends(error.line, 600))
-    return _hit(component_log.text(error.line), proof, host.host, host.node)
+    place = (host.host, host.node)
+    return _hit(component_log.text(error.line), proof, place, host.sandbox_setting)
 
 
-def _hit(message: str, proof: EvidenceRef, host: str | None, node: str | None) -> Detection:
+def _hit(
+    message: str,
+    proof: EvidenceRef,
+    place: tuple[str | None, str | None],
+    setting: SandboxSetting | None,
+) -> Detection:
+    """Return the hit of a message.
+
+    place: (host, node)
+    setting: of that host, None where it was not audited
+    """
     match = _IMAGE.search(message)
     image = match.group(1)[:253] if match else "IMAGE"
     reason = pod_start_message.pull(message)
     because = f", because {reason.what}" if reason is not None else ""
     return Detection(
-        f"no new pod starts: the runtime lacks the image of the sandbox ({image}), and"
+        f"no new pod starts: the runtime lacks the image of the sandbox ({image}"
+        f"{_set_by(setting, image)}), and"
         f" cannot pull it{because}",
         (proof,),
         f"pull it on that node (crictl pull {image}), or bring it there (ctr -n k8s.io images"
@@ -94,6 +108,15 @@ def _hit(message: str, proof: EvidenceRef, host: str | None, node: str | None) -
         " runtime's configuration (sandbox_image, pinned_images.sandbox, pause_image; with docker"
         " --pod-infra-container-image of the kubelet or of cri-dockerd) and restart it; see what"
         " removed it: image collectors besides the kubelet take what no container names",
-        host=host,
-        node=node,
+        host=place[0],
+        node=place[1],
     )
+
+
+def _set_by(setting: SandboxSetting | None, image: str) -> str:
+    """Return what sets the image of sandboxes on a host, as a clause, or ""."""
+    if setting is None or not setting.place:
+        return ""
+    if setting.image in (image, image.partition("@")[0]):
+        return f", which {one_line(setting.place, 200)} sets"
+    return f"; {one_line(setting.place, 200)} sets {one_line(setting.image, 200)}"

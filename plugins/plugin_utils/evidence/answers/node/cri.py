@@ -26,6 +26,7 @@ class CriConfig:
     systemd_cgroup: bool | None = None  # of the default runtime, where that is runc
     sandbox_image: str = ""  # empty: it is not told (containerd 2)
     sandbox_image_present: bool | None = None
+    sandbox_image_by: str = ""  # of CRI-O's files or cri-dockerd's arguments, what sets it
     snapshotter: str = ""
     conf_dir: str = ""
     bin_dirs: tuple[str, ...] = ()

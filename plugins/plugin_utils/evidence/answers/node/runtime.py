@@ -50,6 +50,14 @@ class Metadata:
 
 
 @dataclass(frozen=True)
+class ServingUnit:
+    """The sockets at which the runtime of a unit listens."""
+
+    unit: str = ""
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Runtime:
     """The container runtime that the kubelet uses."""
 
@@ -66,3 +74,6 @@ class Runtime:
     emptied: str | None = None
     plugin_failures: tuple[str, ...] | None = None  # None: not needed, or not read
     units: tuple[RuntimeUnit, ...] = ()
+    # of the runtimes that run, where nothing is at the path; empty of an older release too
+    serving: tuple[ServingUnit, ...] = ()
+    flags: Mapping[str, str] | None = None  # of cri-dockerd

@@ -60,6 +60,8 @@ class StartUnit:
     needs: tuple[StartUnit, ...] = ()
     said: tuple[str, ...] = ()
     after: tuple[str, ...] | None = None  # None: an older release collected
+    fragment_path: str | None = None
+    hidden: tuple[str, ...] = ()  # files of the same name that its own one hides
     how: str | None = None
     ordered: bool | None = None
     path: str | None = None

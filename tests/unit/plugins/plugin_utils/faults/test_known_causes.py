@@ -33,6 +33,8 @@ def test_nothing_is_said_twice() -> None:
     assert known_causes.with_cause(HIT, None) is HIT
     hit = replace(HIT, summary="it says x, as the disk is gone")
     assert known_causes.with_cause(hit, ROW) is hit
+    once = known_causes.with_cause(HIT, ROW)
+    assert known_causes.with_cause(once, ROW) is once
 
 
 def test_the_first_text_with_a_known_cause_counts() -> None:

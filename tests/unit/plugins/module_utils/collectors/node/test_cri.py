@@ -87,6 +87,7 @@ def test_containerd_with_its_effective_configuration(ask):
         "systemd_cgroup": True,
         "sandbox_image": "registry.k8s.io/pause:3.6",
         "sandbox_image_present": False,
+        "sandbox_image_by": "",
         "snapshotter": "overlayfs",
         "conf_dir": "/etc/cni/net.d",
         "bin_dirs": ["/opt/cni/bin"],
@@ -153,6 +154,30 @@ def test_networks_of_cri_o_are_those_of_its_last_file(tmp_path):
     assert (found["default_network"], found["conf_dir"]) == ("calico", "/etc/cni/net.d/")
     assert found["bin_dirs"] == ["/opt/cni/bin", "/usr/libexec/cni"]
     assert found["systemd_cgroup"] is None
+
+
+def test_the_image_of_sandboxes_of_cri_o_is_that_of_its_last_file(tmp_path):
+    (tmp_path / "crio.conf.d").mkdir()
+    last = tmp_path / "crio.conf.d" / "20-image.conf"
+    (tmp_path / "crio.conf").write_text('[crio.image]\npause_image = "registry.k8s.io/pause:3.6"\n')
+    last.write_text('# x\n[crio.image]\npause_image = "mirror.local/pause:3.9" # ours\n')
+    found = cri.of_crio(str(tmp_path))
+    assert found["sandbox_image"] == "mirror.local/pause:3.9"
+    assert found["sandbox_image_by"] == f"{last}:3"
+
+
+def test_the_image_of_sandboxes_of_cri_dockerd_is_in_its_arguments(ask):
+    unit = {"name": "cri-docker.service", "absent": False}
+    runtime = {**RUNTIME, "kind": "cri-docker", "units": [unit]}
+    runtime["flags"] = {"pod-infra-container-image": "mirror.local/pause:3.9"}
+    data, calls = ask(runtime, Status=(0, status(config={})))
+    config = data["config"]
+    assert config["sandbox_image"] == "mirror.local/pause:3.9"
+    assert "cri-docker.service" in config["sandbox_image_by"]
+    assert config["sandbox_image_present"] is False
+    assert "ImageStatus" in [method.rpartition("/")[2] for _path, method, _data in calls]
+    data, _calls = ask({**runtime, "flags": {}}, Status=(0, status(config={})))
+    assert (data["config"]["sandbox_image"], data["config"]["sandbox_image_by"]) == ("", "")
 
 
 def test_cri_o_without_files_has_its_defaults(tmp_path):

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The container runtime that a kubelet uses: whose its socket is, and what is asked of it."""
 
+import os
 import socket
 import tracemalloc
 from pathlib import Path
@@ -391,6 +392,44 @@ def test_cri_dockerd_needs_docker(node):
         "cri-docker.service",
     ]
     assert not found["asked"]
+
+
+START = "{ path=/usr/bin/cri-dockerd ; argv[]=/usr/bin/cri-dockerd %s ; ignore_errors=no }"
+
+
+def test_the_arguments_of_cri_dockerd(node):
+    node.unit("docker.service")
+    argv = "--container-runtime-endpoint fd:// --pod-infra-container-image=mirror/pause:3.9 --x=y"
+    node.unit("cri-docker.service", ExecStart=START % argv)
+    known = kubelet("--container-runtime-endpoint=unix:///run/cri-dockerd.sock")
+    assert node.collect(known)["flags"] == {
+        "container-runtime-endpoint": "fd://",
+        "pod-infra-container-image": "mirror/pause:3.9",
+    }
+    node.blocks.clear()
+    assert node.collect(known)["flags"] == {}
+
+
+def test_where_runtimes_listen_is_told_where_the_kubelet_s_socket_is_missing(node, tmp_path):
+    place = str(tmp_path / "other.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as holder:
+        holder.bind(place)
+        holder.listen(1)
+        node.unit("crio.service", MainPID=str(os.getpid()))
+        (found,) = node.collect()["serving"]
+        assert found["unit"] == "crio.service"
+        assert place in found["paths"]
+        node.listen()
+        assert node.collect()["serving"] == []
+
+
+def test_sockets_of_other_protocols_are_no_cri(node, monkeypatch):
+    paths = ["/run/containerd/containerd.sock.ttrpc", "/run/docker.sock", "/run/docker/a.sock"]
+    monkeypatch.setattr(runtime.listeners, "unix_paths", lambda pid: [*paths, "/run/a.sock"])
+    node.unit("containerd.service")
+    assert node.collect()["serving"] == [{"unit": "containerd.service", "paths": ["/run/a.sock"]}]
+    node.unit("containerd.service", MainPID="0")
+    assert node.collect()["serving"] == []
 
 
 @pytest.mark.parametrize("state", ["active", "inactive"])

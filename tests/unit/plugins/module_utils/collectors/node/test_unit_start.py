@@ -6,6 +6,8 @@
 The texts are of systemd 252, as it printed them, and of 219.
 """
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors import base
@@ -348,3 +350,23 @@ def test_a_secret_at_the_cut_of_a_line_is_masked_as_a_whole(monkeypatch):
     monkeypatch.setattr(unit_start.command, "run", lambda *dummy: line + "\n")
     (kept,) = unit_start.systemd_lines("etcd.service", 1)
     assert "eyJ" not in kept
+
+
+def test_files_of_other_installations_that_a_unit_hides(tmp_path):
+    folders = [str(tmp_path / name) for name in ("etc", "usr", "lib", "run")]
+    for folder in folders[:2]:
+        Path(folder).mkdir()
+    (tmp_path / "lib").symlink_to(tmp_path / "usr")
+    own, other = tmp_path / "etc" / "a.service", tmp_path / "usr" / "a.service"
+    own.write_text("[Service]\n")
+    assert unit_start.hidden("a.service", str(own), folders) == []
+    other.write_text("[Service]\n")
+    assert unit_start.hidden("a.service", str(own), folders) == [str(other)]
+    assert unit_start.hidden("a.service", str(other), folders) == []
+    assert unit_start.hidden("a.service", "/elsewhere/a.service", folders) == []
+    own.unlink()
+    own.symlink_to(other)
+    assert unit_start.hidden("a.service", str(own), folders) == []
+    own.unlink()
+    own.symlink_to("/dev/null")
+    assert unit_start.hidden("a.service", str(own), folders) == []

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support import taken_ports
+
 CLOCK = 1_800_000_000.0
 SERVER = "kube-apiserver"
 ENDPOINT = "https://127.0.0.1:2379"
@@ -231,6 +233,17 @@ def test_only_the_log_tells_that_the_port_is_taken(world):
     assert one.component == SERVER
     explained = world.judge(faults={"KM173", "KM114"}).findings
     assert [item.because for item in explained if item.code == "KM114"] == [("KM173",)]
+
+
+def test_the_log_names_the_address_and_the_machine_who_has_it(world):
+    down(world, IN_USE)
+    taken_ports.hold(world, "m1", taken_ports.row(6443, pid=812, comm="haproxy"))
+    (one,) = found(world, "KM173")
+    assert one.summary.count("pid 812") == 1
+    itself = {"pid": 812, "comm": SERVER[:15], "static": True}
+    taken_ports.hold(world, "m1", taken_ports.row(6443, **itself))
+    (one,) = found(world, "KM173")
+    assert "cannot listen on port" not in one.summary
 
 
 def test_the_component_that_came_back_has_its_own_port(world):

@@ -830,3 +830,47 @@ def test_no_workload_is_the_cause_of_a_runtime_that_does_not_run(node, name, pla
 def test_lines_that_tell_nothing_of_the_last_end(node, before, last):
     node.set({**FAILED, "said": [before, last]}, **NOT_ASKED)
     assert "Known cause: Another process has" not in node.finding().summary
+
+
+CRIO_SOCKET = "/var/run/crio/crio.sock"
+SERVING = [{"unit": "crio.service", "paths": [CRIO_SOCKET]}]
+MISSING = {**NOT_ASKED, "socket": "missing", "serving": SERVING}
+MISSPELT = {"kind": "other", "path": "/run/crio/crio.socket", "endpoint": "/run/crio/crio.socket"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({**MISSING}, ("there is no socket at",)),
+        ({**MISSING, "unit": [{"name": "containerd.service", "absent": True}]}, ("no such",)),
+        ({**MISSING, **MISSPELT, "unit": []}, ("/run/crio/crio.socket",)),
+    ],
+)
+def test_a_kubelet_whose_runtime_listens_elsewhere_names_that_socket(node, changes, words):
+    node.set(**changes)
+    found = node.finding()
+    for word in (f"crio.service listens at {CRIO_SOCKET}", *words):
+        assert word in found.summary
+    assert found.remedy
+
+
+def test_the_advice_is_the_socket_that_is_served(node):
+    node.set([], **{**MISSING, **MISSPELT})
+    assert f"unix://{CRIO_SOCKET}" in node.finding().remedy
+
+
+def test_an_endpoint_of_an_unknown_runtime_needs_a_proof(node):
+    node.set([], **{**MISSING, **MISSPELT, "serving": []})
+    assert node.verdict() == "unknown"
+    dead(node)
+    assert node.finding().severity == "critical"
+
+
+def test_the_endpoint_of_cri_dockerd_is_told(node):
+    own = "unix:///var/run/cri.sock"
+    node.set(
+        [DOCKER_UNIT, {**UP, "name": "cri-docker.service"}],
+        **{**MISSING, "kind": "cri-docker", "path": "/run/cri-dockerd.sock"},
+        flags={"container-runtime-endpoint": own},
+    )
+    assert f"--container-runtime-endpoint of cri-dockerd is {own}" in node.finding().summary

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.support.cri_evidence import CONFIG, cri
 from tests.unit.support.waiting_pods import judged, wait
 
 EVENT = (
@@ -91,3 +92,36 @@ def test_events_and_journal_are_one_finding(world):
     repeat(world, "w1", PAUSE)
     _verdicts, (finding,) = judged(world, "KM605")
     assert "pause:3.6" in finding.summary
+
+
+LINE = {"line": 7, "table": "plugins.io.containerd.grpc.v1.cri", "key": "sandbox_image"}
+FILES = [
+    {"path": CONFIG, "version": 2, "lines": [{**LINE, "value": '"registry.k8s.io/pause:3.6"'}]}
+]
+DROPIN = "/etc/crio/crio.conf.d/10-image.conf:3"
+OF_CRIO = {"sandbox_image": "registry.k8s.io/pause:3.6", "sandbox_image_by": DROPIN}
+OTHER_IMAGE = {**OF_CRIO, "sandbox_image": "mirror.local/pause:3.9"}
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"files": FILES}, ("pause:3.6, which", f"{CONFIG}:7 sets")),
+        ({"config": OF_CRIO, "files": []}, ("pause:3.6, which", f"{DROPIN} sets")),
+        ({"config": OTHER_IMAGE, "files": []}, (f"{DROPIN} sets mirror.local/pause:3.9",)),
+    ],
+)
+def test_the_setting_that_names_the_image_is_told(world, more, words):
+    cri(world, **more)
+    wait(world, event=EVENT)
+    _verdicts, (finding,) = judged(world, "KM605")
+    assert [word for word in words if word not in finding.summary] == []
+
+
+def test_the_journal_s_finding_names_the_setting_too(world):
+    flag = "--pod-infra-container-image=k8s.gcr.io/pause:3.2"
+    world.data("w1", "kubelet")["argv"] = ["/usr/bin/kubelet", flag]
+    world.documents["w1"]["collectors"]["runtime"] = {"status": "ok", "data": {"kind": "docker"}}
+    repeat(world, "w1", PAUSE)
+    (finding,) = judged(world, "KM605")[1]
+    assert "--pod-infra-container-image of the kubelet sets" in finding.summary
