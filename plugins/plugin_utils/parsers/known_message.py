@@ -78,7 +78,6 @@ OF_WORKLOADS = frozenset(
         "volume-marked-for-deletion",
         "volume-of-one-pod-in-use",
         "volume-owner-slow",
-        "volume-without-data-mounted-read-only",
         "xfs-for-a-small-volume",
     )
 )

@@ -126,8 +126,6 @@ CLASSES = (
         "route",
         rb"martian source .{1,40}, on dev (?:cali|flannel|cni|vxlan|tunl|cilium|lxc|weave|genev)",
     ),
-    ("address", rb"IPv6 duplicate address .{1,60}detected!"),
-    ("address", rb"received packet on (?!veth|cali|lxc)\S{1,15} with own address as source addr"),
     ("backlog", rb"Possible SYN flooding on port (?:\S{1,45}:)?(?:6443|2379|2380|10250)\."),
     ("dns", rb"^IPVS: \w{2,10}: \w{2,4} \S{3,45}:53 - no destination available"),
     ("files", rb"^VFS: file-max limit \d+ reached"),

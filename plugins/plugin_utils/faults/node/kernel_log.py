@@ -114,12 +114,6 @@ KINDS: Mapping[str, _Kind] = {
         "see net.ipv4.conf.all.rp_filter and that of the interface, and ip route get SOURCE",
         20,
     ),
-    "address": _Kind(
-        "an address of the node is in use twice, or its own packets come back to it",
-        "see whether another machine is a clone of this one (ip link, /etc/machine-id), and whether"
-        " the network has a loop",
-        3,
-    ),
     "backlog": _Kind(
         "connections to a component come faster than it takes them",
         "see ss -lnt, and whether the component gets processor time",

@@ -26,7 +26,6 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
         ("systemd-networkd-wait-online.service", ""),
         ("fwupd-refresh.service", ""),
         ("iscsid.socket", ""),
-        ("cloud-final.service", "cluster"),
         ("var-lib-etcd.mount", "folder"),
         ("var-lib-kubelet-pods-0a3407de-volumes.mount", ""),
         ("run-user-1000.mount", ""),

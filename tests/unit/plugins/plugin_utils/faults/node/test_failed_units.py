@@ -157,6 +157,8 @@ def test_a_first_boot_that_fails_at_what_is_not_known(world):
     fail(world, "cloud-final.service", LINES[:1], sub_state="failed")
     (found,) = judged(world, "KM564")[1]
     assert found.severity == "info"
+
+
 @pytest.mark.parametrize(
     ("unit", "line", "cause"),
     [
