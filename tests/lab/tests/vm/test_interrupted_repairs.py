@@ -35,6 +35,7 @@ class Repair:
     prepare: what breaks the node; it is on the disk before the repair begins
     remedy: the kind; path: the file that it changes; moment: when the power goes
     arguments: of both runs; is_down: whether the kubelet does not run before
+    needs_change: whether the kubelet does not start after a boot without the change
     """
 
     prepare: str
@@ -43,6 +44,7 @@ class Repair:
     moment: str = halfway.CHANGED
     arguments: tuple[str, ...] = ()
     is_down: bool = False
+    needs_change: bool = False
 
 
 KINDS = {
@@ -59,7 +61,11 @@ KINDS = {
         arguments=("kubemend_faults=KM520,KM902",),
     ),
     "a line of fstab is taken out": Repair(
-        SWAP_LINE, "swap_persistence", "/etc/fstab", arguments=("kubemend_faults=KM504,KM902",)
+        SWAP_LINE,
+        "swap_persistence",
+        "/etc/fstab",
+        arguments=("kubemend_faults=KM504,KM902",),
+        needs_change=True,
     ),
     "a unit is enabled": Repair(
         "systemctl disable -q --now kubelet",
@@ -96,10 +102,13 @@ def test_the_next_run_finishes_what_a_power_cut_interrupted(cluster, play, node,
         cluster.cut_power(node)
         controller.kill()
 
-    if machines.unit(cluster, node, "kubelet")[0] == "enabled":
+    is_enabled = machines.unit(cluster, node, "kubelet")[0] == "enabled"
+    present = content(cluster, node, repair.path)
+    # The kernel may not have written the change to the disk when the power went.
+    if is_enabled and not (repair.needs_change and present == before):
         machines.wait_ready(cluster, node)
     assert halfway.broken_records(cluster, node) == []
-    assert content(cluster, node, repair.path) in (before, at_the_cut)
+    assert present in (before, at_the_cut)
     opened = halfway.open_records(cluster, node)
     is_over = held["moment"] == halfway.ENDED
     is_open = any(held["run_id"] in name for name in opened)
