@@ -38,6 +38,7 @@ UNCLEAR = "look at what the line names; where the component works, nothing has t
 # Known causes that a kubelet, K3s or RKE2 tells so rarely that no error repeats, and how many
 # seconds what it said counts. None: since its start, after which it runs on without what it lacks.
 RARELY_SAID = {
+    "device-registry-socket-not-made": None,
     "flexvolume-folder-not-made": None,
     "k3s-cpu-controller-missing": None,
     "k3s-cpu-limits-off": None,

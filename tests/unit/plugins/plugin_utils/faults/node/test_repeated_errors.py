@@ -443,6 +443,10 @@ OVERRIDE = (
     " by shutdown manager: failed writing logind shutdown inhibit override file /etc/a.conf: open"
     ' /etc/a.conf: read-only file system"'
 )
+REGISTRY = (
+    'server.go:100] "Failed to listen to socket while starting device plugin registry" err="listen'
+    ' unix /var/lib/kubelet/device-plugins/kubelet.sock: bind: permission denied"'
+)
 QUOTAS = 'time="x" level=warning msg="Disabling CPU quotas due to missing cpu.cfs_period_us"'
 POLICIES = (
     'time="x" level=warning msg="Skipping network policy controller start, ipset save failed: ipset'
@@ -462,6 +466,7 @@ BENIGN = 'oom_linux.go:66] "Nothing is known of this line"'
         ("kubelet", SHUTDOWN, 86401.5, "clear"),  # of the process before
         ("kubelet", INHIBITOR, 86400, "present"),
         ("kubelet", OVERRIDE, 86400, "present"),
+        ("kubelet", REGISTRY, 86400, "present"),
         ("kubelet", BENIGN, 86400, "clear"),
         ("rke2", QUOTAS, 86500, "present"),  # before it starts its kubelet
         ("rke2", QUOTAS, 86700, "clear"),
