@@ -39,7 +39,8 @@ _NETWORK = re.compile(
     r"|kube-ovn|multus|whereabouts|sriov|canal|azure-cn|cni\b"
 )
 _CSI = re.compile(
-    r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|provisioner)|trident|linstor|piraeus|drbd"
+    r"csi|longhorn|rook|ceph|openebs|mayastor|nfs-(?:node|[\w-]{0,30}provisioner)|trident|linstor"
+    r"|piraeus|drbd|topolvm|local-path|hostpath-provisioner"
 )
 _DRIVER = re.compile(r"\bcsi\b|csi-\w*plugin|longhorn-manager|linstor-satellite")
 _DEVICES = re.compile(

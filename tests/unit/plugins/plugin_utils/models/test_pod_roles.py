@@ -34,6 +34,10 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.pod_er
         ("virt-handler-x2x4z", "virt-launcher", "virt-launcher", "virt-handler"),
         ("intel-qat-plugin-x2x4z", "intel-qat-plugin", "intel-qat-plugin", "device-plugin"),
         ("kube-vip-w1", "kube-vip", "kube-vip", "kube-vip"),
+        ("topolvm-node-x2x4z", "topolvm-node", "topolvm-node", "csi"),
+        ("local-path-provisioner-6d4b75cb6d-x2x4z", "", "local-path-provisioner", "csi"),
+        ("nfs-subdir-external-provisioner-6d4b75cb6d-x2x4z", "nfs", "nfs", "csi"),
+        ("hostpath-provisioner-6d4b75cb6d-x2x4z", "", "hostpath-provisioner", "csi"),
     ],
 )
 def test_names_tell_the_part_of_the_cluster(
