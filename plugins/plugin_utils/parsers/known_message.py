@@ -65,6 +65,7 @@ OF_WORKLOADS = frozenset(
         "token-account-missing",
         "user-of-image-unknown",
         "volume-owner-slow",
+        "working-folder-closed-to-user",
         "xfs-for-a-small-volume",
     )
 )

@@ -334,6 +334,7 @@ _CREATE = _table(
         NODE,
         # containerd pkg/cri/server (registrar); CRI-O; docker
         r"failed to reserve (?:sandbox|container) name|name \\?\"?[^\"]*\\?\"? is reserved for|"
+        r"error reserving (?:pod|ctr) name|"
         r"(?:is|already) in use by container",
         "the runtime still works on an earlier attempt to create the same sandbox or container",
         "the earlier attempt is stuck: see what the runtime waits for (its disk, a program of the"

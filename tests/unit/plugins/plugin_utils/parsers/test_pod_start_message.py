@@ -150,6 +150,13 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.COMMAND,
             message.WORKLOAD,
         ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING
+            + "error reserving pod name k8s_a_default_0123_0 for id 0123: name is reserved",
+            message.RESERVED,
+            message.NODE,
+        ),
         # what CRI-O, containerd before its task, and docker say first
         (
             "Failed",
