@@ -52,6 +52,7 @@ OF_WORKLOADS = frozenset(
         "image-short-name",
         "layer-missing-in-registry",
         "memory-limit-below-use",
+        "mount-path-not-absolute",
         "mount-point-in-read-only-volume",
         "multus-annotation-not-read",
         "multus-namespace-isolation",

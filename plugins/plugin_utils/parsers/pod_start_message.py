@@ -266,7 +266,8 @@ _CREATE = _table(
         RUNTIME_CLASS,
         NODE,
         # containerd; CRI-O
-        r"no runtime for \\?\"[^\"]*\" is configured|failed to find runtime handler",
+        r"no runtime for \\?\"[^\"]*\" is configured|failed to find runtime handler"
+        r"|RuntimeHandler \\?\"[^\"]*\\?\" not supported|runtime handler \S{1,60} not found",
         "their RuntimeClass, or the default of the runtime, names a handler that the runtime of"
         " that node does not have: none is configured, it was not restarted since, or a file that"
         " its configuration imports replaces the table of runtimes",

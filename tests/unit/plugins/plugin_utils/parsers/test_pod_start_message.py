@@ -129,6 +129,13 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.COMMAND,
             message.WORKLOAD,
         ),
+        (
+            "FailedCreatePodSandBox",
+            'Failed create pod sandbox: rpc error: code = Unknown desc = RuntimeHandler "nvidia" not'
+            " supported",
+            message.RUNTIME_CLASS,
+            message.NODE,
+        ),
         # crun's words for it
         (
             "Failed",
