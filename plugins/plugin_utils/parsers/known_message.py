@@ -46,6 +46,7 @@ OF_WORKLOADS = frozenset(
         "host-name-of-pod-too-long",
         "image-has-too-many-layers",
         "image-in-frozen-registry",
+        "image-layers-do-not-match",
         "image-of-bitnami-moved",
         "image-of-kubebuilder-gone",
         "image-schema-1",

@@ -699,9 +699,9 @@ def _of_pull(reason: str, message: str) -> Trouble | None:
 
 
 def _of_runtime(message: str) -> Trouble | None:
-    """Return that the kubelet did not reach its runtime, which is no answer of a registry."""
+    """Return what concerns the runtime itself or its storage, and is no answer of a registry."""
     cause = _first(_CREATE, message)
-    if cause is None or cause.kind != RUNTIME:
+    if cause is None or cause.kind not in (RUNTIME, STORE):
         return None
     return cause
 

@@ -136,6 +136,29 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.RUNTIME_CLASS,
             message.NODE,
         ),
+        # what the node's own storage lacks is not missing in the registry
+        (
+            "Failed",
+            PULLING + 'failed to pull and unpack image "reg.example/app:1": failed to prepare'
+            ' extraction snapshot "extract-1": missing parent "k8s.io/2/sha256:0a" bucket: not'
+            " found",
+            message.STORE,
+            message.NODE,
+        ),
+        (
+            "InspectFailed",
+            'Failed to inspect image "reg.example/app:1": rpc error: code = Unknown desc = layer'
+            " not known",
+            message.STORE,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + 'failed to pull and unpack image "reg.example/app:1": content at'
+            " https://reg.example/v2/app/manifests/1 not found: not found",
+            message.NOT_FOUND,
+            message.WORKLOAD,
+        ),
         # crun's words for it
         (
             "Failed",
