@@ -52,6 +52,7 @@ OF_WORKLOADS = frozenset(
         "huge-page-volume-without-request",
         "image-has-too-many-layers",
         "image-in-frozen-registry",
+        "image-layers-do-not-match",
         "image-of-bitnami-moved",
         "image-of-kubebuilder-gone",
         "image-schema-1",
@@ -59,6 +60,7 @@ OF_WORKLOADS = frozenset(
         "layer-missing-in-registry",
         "memory-limit-below-use",
         "mount-options-not-for-this-volume",
+        "mount-path-not-absolute",
         "mount-point-in-read-only-volume",
         "multus-annotation-not-read",
         "multus-namespace-isolation",
@@ -78,6 +80,7 @@ OF_WORKLOADS = frozenset(
         "volume-marked-for-deletion",
         "volume-of-one-pod-in-use",
         "volume-owner-slow",
+        "working-folder-closed-to-user",
         "xfs-for-a-small-volume",
     )
 )

@@ -275,7 +275,8 @@ _CREATE = _table(
         RUNTIME_CLASS,
         NODE,
         # containerd; CRI-O
-        r"no runtime for \\?\"[^\"]*\" is configured|failed to find runtime handler",
+        r"no runtime for \\?\"[^\"]*\" is configured|failed to find runtime handler"
+        r"|RuntimeHandler \\?\"[^\"]*\\?\" not supported|runtime handler \S{1,60} not found",
         "their RuntimeClass, or the default of the runtime, names a handler that the runtime of"
         " that node does not have: none is configured, it was not restarted since, or a file that"
         " its configuration imports replaces the table of runtimes",
@@ -706,9 +707,9 @@ def _of_pull(reason: str, message: str) -> Trouble | None:
 
 
 def _of_runtime(message: str) -> Trouble | None:
-    """Return that the kubelet did not reach its runtime, which is no answer of a registry."""
+    """Return what concerns the runtime itself or its storage, and is no answer of a registry."""
     cause = _first(_CREATE, message)
-    if cause is None or cause.kind != RUNTIME:
+    if cause is None or cause.kind not in (RUNTIME, STORE):
         return None
     return cause
 

@@ -129,6 +129,36 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             message.COMMAND,
             message.WORKLOAD,
         ),
+        (
+            "FailedCreatePodSandBox",
+            'Failed create pod sandbox: rpc error: code = Unknown desc = RuntimeHandler "nvidia" not'
+            " supported",
+            message.RUNTIME_CLASS,
+            message.NODE,
+        ),
+        # what the node's own storage lacks is not missing in the registry
+        (
+            "Failed",
+            PULLING + 'failed to pull and unpack image "reg.example/app:1": failed to prepare'
+            ' extraction snapshot "extract-1": missing parent "k8s.io/2/sha256:0a" bucket: not'
+            " found",
+            message.STORE,
+            message.NODE,
+        ),
+        (
+            "InspectFailed",
+            'Failed to inspect image "reg.example/app:1": rpc error: code = Unknown desc = layer'
+            " not known",
+            message.STORE,
+            message.NODE,
+        ),
+        (
+            "Failed",
+            PULLING + 'failed to pull and unpack image "reg.example/app:1": content at'
+            " https://reg.example/v2/app/manifests/1 not found: not found",
+            message.NOT_FOUND,
+            message.WORKLOAD,
+        ),
         # crun's words for it
         (
             "Failed",
@@ -149,6 +179,13 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
             " specified",
             message.COMMAND,
             message.WORKLOAD,
+        ),
+        (
+            "FailedCreatePodSandBox",
+            CREATING
+            + "error reserving pod name k8s_a_default_0123_0 for id 0123: name is reserved",
+            message.RESERVED,
+            message.NODE,
         ),
         # what CRI-O, containerd before its task, and docker say first
         (
