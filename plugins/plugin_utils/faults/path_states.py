@@ -111,7 +111,9 @@ def _of_program(row: PathState, processor: str) -> list[str]:
 def _path(row: PathState) -> str:
     """Return a path, and where it leads to if it is a link or below one."""
     path = one_line(row.path, SHOWN)
-    return f"{path} (a link to {one_line(row.target, SHOWN)})" if row.target else path
+    if not row.target:
+        return path
+    return f"{path} (a link to {one_line(row.target, SHOWN)})"
 
 
 def _of_missing(row: PathState) -> str:
@@ -154,7 +156,9 @@ def _owner(row: PathState) -> str:
 def _entries(row: PathState) -> str:
     if row.entries is None:
         return ""
-    return f" with {row.entries} entries" if row.entries else " and empty"
+    if row.entries == 0:
+        return " and empty"
+    return f" with {row.entries} entries"
 
 
 def _of_denied(row: PathState) -> list[str]:
@@ -179,11 +183,11 @@ def _of_write(row: PathState) -> list[str]:
     if row.mount:
         is_read_only = "ro" in (row.mount_options or "").split(",")
         state = (
-            "mounted read-only"
-            if is_read_only
-            else "not mounted read-only now: the program's own view of it may be (ProtectSystem="
-            " or ReadOnlyPaths= of its unit, readOnly of its volume)"
+            "not mounted read-only now: the program's own view of it may be (ProtectSystem= or"
+            " ReadOnlyPaths= of its unit, readOnly of its volume)"
         )
+        if is_read_only:
+            state = "mounted read-only"
         clauses.append(f"on {_mount(row)}, which is {state}")
     return clauses
 
