@@ -29,6 +29,7 @@ PROCESSORS = {
     243: "riscv64",
     258: "loongarch64",
 }
+BIG_ENDIAN = 2
 EMPTY, SCRIPT, NO_PROGRAM = "empty", "script", "none"
 MISSING, DENIED, OTHER = "missing", "denied", "other"
 MAX_ENTRIES = 1000  # of a folder that are counted
@@ -86,7 +87,9 @@ def program_of(path):
         return SCRIPT
     if head[:4] != b"\x7fELF" or len(head) < 20:
         return NO_PROGRAM
-    number = int.from_bytes(head[18:20], {2: "big"}.get(head[5], "little"))
+    number = int.from_bytes(head[18:20], "little")
+    if head[5] == BIG_ENDIAN:
+        number = int.from_bytes(head[18:20], "big")
     return PROCESSORS.get(number, f"machine {number}")
 
 
