@@ -12,6 +12,7 @@ from ...module_utils.shared import path_in_error
 from ...module_utils.system import path_state
 from ..evidence.answers.node.path_states import PathState, PathStates
 from ..evidence.document import one_line
+from ..models.moments import moment
 from ..models.result import EvidenceRef
 from ..parsers.pod_manifest import Mount
 from .base import Detection
@@ -74,7 +75,8 @@ def sentence_of(row: PathState, error: str, processor: str = "") -> str:
         return ", ".join((_of_missing(row), *_of_folder(row, error)))
     path = _path(row)
     if row.kind == FOLDER and error == path_in_error.FOLDER:
-        return f"{path} is a folder{_entries(row)} ({_owner(row)}), where a file has to be"
+        facts = f"{_owner(row)}{_changed(row)}"
+        return f"{path} is a folder{_entries(row)} ({facts}), where a file has to be"
     clauses = [f"{path} is a {row.kind} ({_owner(row)})"]
     if error == path_in_error.NO_ENTRY:
         clauses.append(_of_present(row))
@@ -151,6 +153,14 @@ def _owner(row: PathState) -> str:
         return ""
     names = f"{one_line(row.owner or '', 64)}:{one_line(row.group or '', 64)}"
     return f"owner {names}, mode {one_line(row.mode, 8)}"
+
+
+def _changed(row: PathState) -> str:
+    """Return when a folder last changed, which of an empty one is when it was made."""
+    changed_at = moment(row.changed)
+    if changed_at is None:
+        return ""
+    return f", since {changed_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _entries(row: PathState) -> str:
