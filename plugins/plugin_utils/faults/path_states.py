@@ -160,7 +160,7 @@ def _changed(row: PathState) -> str:
     changed_at = moment(row.changed)
     if changed_at is None:
         return ""
-    return f", since {changed_at:%Y-%m-%dT%H:%M:%SZ}"
+    return f", last changed {changed_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _entries(row: PathState) -> str:
