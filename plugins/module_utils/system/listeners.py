@@ -12,11 +12,15 @@ TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 DATAGRAMS = ("/proc/net/udp", "/proc/net/udp6")
 LISTENS = "0A"
 ACCEPTS = "00010000"  # the flags of a socket of /proc/net/unix that listens
+BOUND = "07"  # of a datagram
 CONNECTED = ("01", "02", "08")  # established, being established, closed by the other side
 LISTEN, CONNECTION, DATAGRAM = "listen", "connection", "datagram"  # kinds of sockets
 READ = 8 * 1024 * 1024
 SECONDS, MAX_HOLDERS = 2.0, 10
-KINDS = {LISTENS: LISTEN, **dict.fromkeys(CONNECTED, CONNECTION)}
+KINDS = {
+    "tcp": {LISTENS: LISTEN, **dict.fromkeys(CONNECTED, CONNECTION)},
+    "udp": dict.fromkeys((BOUND, *CONNECTED), DATAGRAM),
+}
 
 
 def sockets(ports, tables=TABLES):
@@ -53,7 +57,7 @@ def _socket(fields, protocol, ports):
     """Return a line of a table as a row, or None where it is of another port."""
     if len(fields) < 10 or _port(fields[1]) not in ports:
         return None
-    kind = DATAGRAM if protocol == "udp" else KINDS.get(fields[3])
+    kind = KINDS[protocol].get(fields[3])
     if kind is None:
         return None
     return {
@@ -62,11 +66,13 @@ def _socket(fields, protocol, ports):
         "kind": kind,
         "address": _address(fields[1].rpartition(":")[0]),
         "port": _port(fields[1]),
-        "peer": _peer(fields[2]) if kind == CONNECTION else "",
+        "peer": _peer(fields[2], kind),
     }
 
 
-def _peer(place):
+def _peer(place, kind):
+    if kind != CONNECTION:
+        return ""
     return f"{_address(place.rpartition(':')[0])}:{_port(place)}"
 
 
@@ -79,9 +85,8 @@ def _address(word):
         raw = bytes.fromhex(word)
         words = struct.unpack(f">{len(raw) // 4}I", raw)
         raw = struct.pack(f"={len(words)}I", *words)
-        family = socket.AF_INET6 if len(raw) == 16 else socket.AF_INET
-        return socket.inet_ntop(family, raw)
-    except (ValueError, struct.error, OSError):
+        return socket.inet_ntop({4: socket.AF_INET, 16: socket.AF_INET6}[len(raw)], raw)
+    except (ValueError, KeyError, struct.error, OSError):
         return "?"
 
 

@@ -29,6 +29,7 @@ PROCESSORS = {
     243: "riscv64",
     258: "loongarch64",
 }
+BIG_ENDIAN = 2
 EMPTY, SCRIPT, NO_PROGRAM = "empty", "script", "none"
 MISSING, DENIED, OTHER = "missing", "denied", "other"
 MAX_ENTRIES = 1000  # of a folder that are counted
@@ -86,8 +87,9 @@ def program_of(path):
         return SCRIPT
     if head[:4] != b"\x7fELF" or len(head) < 20:
         return NO_PROGRAM
-    order = "big" if head[5] == 2 else "little"
-    number = int.from_bytes(head[18:20], order)
+    number = int.from_bytes(head[18:20], "little")
+    if head[5] == BIG_ENDIAN:
+        number = int.from_bytes(head[18:20], "big")
     return PROCESSORS.get(number, f"machine {number}")
 
 
@@ -101,7 +103,9 @@ def _lookup(path):
     try:
         status = os.lstat(path)
     except OSError as error:
-        return (DENIED if files.reason(error) == "denied" else MISSING), None
+        if files.reason(error) == DENIED:
+            return DENIED, None
+        return MISSING, None
     except ValueError:
         return MISSING, None
     return kind_of(status.st_mode), status
@@ -147,8 +151,10 @@ def _owner(status):
     import pwd
 
     names = {}
-    for key, read_name in (("owner", _user(pwd)), ("group", _group(grp))):
-        number = status.st_uid if key == "owner" else status.st_gid
+    for key, read_name, number in (
+        ("owner", _user(pwd), status.st_uid),
+        ("group", _group(grp), status.st_gid),
+    ):
         try:
             names[key] = read_name(number)[:64]
         except (KeyError, OSError, UnicodeError):

@@ -16,6 +16,7 @@ from ..models.result import EvidenceRef
 from .base import Detection
 
 SHOWN = 80
+_OF_KERNEL = {"udp": "a tunnel such as VXLAN, Geneve or WireGuard", "tcp": "NFS"}
 _RANGE = (
     "sysctl net.ipv4.ip_local_port_range shows which ports connections take: add {port} to"
     " net.ipv4.ip_local_reserved_ports in a file of /etc/sysctl.d (sysctl --system), so that no"
@@ -64,13 +65,15 @@ def _of_holder(hit: Detection, row: TakenAddress, holder: Holder) -> Detection:
 
 def _place(row: TakenAddress, holder: Holder) -> str:
     place = f"{row.protocol} {one_line(holder.address, 64)}:{row.port}"
-    return f"{place} {_name(holder)}" if holder.pid is not None else place
+    if holder.pid is None:
+        return place
+    return f"{place} {_name(holder)}"
 
 
 def _sentence(row: TakenAddress, holder: Holder) -> str:
     """Return who has an address."""
     if holder.pid is None:
-        device = "a tunnel such as VXLAN, Geneve or WireGuard" if row.protocol == "udp" else "NFS"
+        device = _OF_KERNEL.get(row.protocol, "")
         return f"The kernel itself has port {row.port} ({row.protocol}): {device}, no process"
     if holder.kind == listeners.CONNECTION:
         return (
@@ -92,9 +95,8 @@ def _owner(holder: Holder) -> str:
     """Return the unit, the pod or the container that a process belongs to."""
     container = one_line(holder.container_id or "", 13)
     if holder.pod_uid:
-        kind = "static pod" if holder.static else "pod"
-        inside = f"container {container} of " if container else ""
-        return f"{inside}{kind} {one_line(holder.pod_uid, 40)}"
+        inside = f"container {container} of " * bool(container)
+        return f"{inside}{'static ' * bool(holder.static)}pod {one_line(holder.pod_uid, 40)}"
     if container:
         return f"container {container} of no pod"
     return one_line(holder.unit or "no unit", SHOWN)
@@ -102,21 +104,29 @@ def _owner(holder: Holder) -> str:
 
 def _since(holder: Holder) -> str:
     began = moment(holder.started_at)
-    return f", since {began:%Y-%m-%dT%H:%M:%SZ}" if began is not None else ""
+    if began is None:
+        return ""
+    return f", since {began:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _kernel_advice(row: TakenAddress) -> str:
+    if row.protocol == "udp":
+        return (
+            "ip -d link show names the tunnels with their ports: ip link delete that of a network"
+            " plugin which is gone, or give one of both another port"
+        )
+    return f"see rpcinfo -p and /proc/fs/nfsd for port {row.port}, or give one another port"
 
 
 def _advice(row: TakenAddress, holder: Holder) -> str:
     """Return how the port becomes free."""
     if holder.pid is None:
-        return (
-            "ip -d link show names the tunnels with their ports: ip link delete that of a network"
-            " plugin which is gone, or give one of both another port"
-            if row.protocol == "udp"
-            else f"see rpcinfo -p and /proc/fs/nfsd for port {row.port}, or give one another port"
-        )
+        return _kernel_advice(row)
     unit = shell_name(holder.unit or "", "")
     if holder.kind == listeners.CONNECTION:
-        end = f" (systemctl restart {unit})" if unit else f" (ps -fp {holder.pid})"
+        end = f" (ps -fp {holder.pid})"
+        if unit:
+            end = f" (systemctl restart {unit})"
         return _RANGE.format(port=row.port, end=end)
     if holder.pod_uid or holder.container_id:
         container = shell_name((holder.container_id or "")[:13], "ID")

@@ -30,7 +30,9 @@ def of_cluster(hit: Detection, hosts: Mapping[str, Host]) -> Detection:
     The paths of pods are those of their own root and volumes.
     """
     host = hosts.get(hit.host or "")
-    return hit if host is None else address_holders.with_holder(hit, host.address_holders)
+    if host is None:
+        return hit
+    return address_holders.with_holder(hit, host.address_holders)
 
 
 def _mounts(hit: Detection, host: Host) -> Sequence[Mount] | None:
@@ -39,4 +41,4 @@ def _mounts(hit: Detection, host: Host) -> Sequence[Mount] | None:
     if plane is None or hit.component in host.unit_components:
         return None
     uses = [use for use in plane.files if use.component == hit.component]
-    return uses[0].mounts if uses else None
+    return next((use.mounts for use in uses), None)

@@ -12,6 +12,7 @@ from ...module_utils.shared import path_in_error
 from ...module_utils.system import path_state
 from ..evidence.answers.node.path_states import PathState, PathStates
 from ..evidence.document import one_line
+from ..models.moments import moment
 from ..models.result import EvidenceRef
 from ..parsers.pod_manifest import Mount
 from .base import Detection
@@ -74,7 +75,8 @@ def sentence_of(row: PathState, error: str, processor: str = "") -> str:
         return ", ".join((_of_missing(row), *_of_folder(row, error)))
     path = _path(row)
     if row.kind == FOLDER and error == path_in_error.FOLDER:
-        return f"{path} is a folder{_entries(row)} ({_owner(row)}), where a file has to be"
+        facts = f"{_owner(row)}{_changed(row)}"
+        return f"{path} is a folder{_entries(row)} ({facts}), where a file has to be"
     clauses = [f"{path} is a {row.kind} ({_owner(row)})"]
     if error == path_in_error.NO_ENTRY:
         clauses.append(_of_present(row))
@@ -111,7 +113,9 @@ def _of_program(row: PathState, processor: str) -> list[str]:
 def _path(row: PathState) -> str:
     """Return a path, and where it leads to if it is a link or below one."""
     path = one_line(row.path, SHOWN)
-    return f"{path} (a link to {one_line(row.target, SHOWN)})" if row.target else path
+    if not row.target:
+        return path
+    return f"{path} (a link to {one_line(row.target, SHOWN)})"
 
 
 def _of_missing(row: PathState) -> str:
@@ -151,10 +155,20 @@ def _owner(row: PathState) -> str:
     return f"owner {names}, mode {one_line(row.mode, 8)}"
 
 
+def _changed(row: PathState) -> str:
+    """Return when a folder last changed, which of an empty one is when it was made."""
+    changed_at = moment(row.changed)
+    if changed_at is None:
+        return ""
+    return f", last changed {changed_at:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _entries(row: PathState) -> str:
     if row.entries is None:
         return ""
-    return f" with {row.entries} entries" if row.entries else " and empty"
+    if row.entries == 0:
+        return " and empty"
+    return f" with {row.entries} entries"
 
 
 def _of_denied(row: PathState) -> list[str]:
@@ -179,11 +193,11 @@ def _of_write(row: PathState) -> list[str]:
     if row.mount:
         is_read_only = "ro" in (row.mount_options or "").split(",")
         state = (
-            "mounted read-only"
-            if is_read_only
-            else "not mounted read-only now: the program's own view of it may be (ProtectSystem="
-            " or ReadOnlyPaths= of its unit, readOnly of its volume)"
+            "not mounted read-only now: the program's own view of it may be (ProtectSystem= or"
+            " ReadOnlyPaths= of its unit, readOnly of its volume)"
         )
+        if is_read_only:
+            state = "mounted read-only"
         clauses.append(f"on {_mount(row)}, which is {state}")
     return clauses
 

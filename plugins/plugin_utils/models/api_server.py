@@ -251,7 +251,8 @@ def _holder_by_line(document: Mapping[str, Any], component: str, line: str) -> P
         if holder.pid is not None and holder.kind == listeners.LISTEN:
             place = (holder.pid, holder.comm, holder.unit, holder.pod_uid, holder.static)
             holder_row = PortHolder(component, row.port, *place)
-            return None if _is_itself(holder_row) else holder_row
+            if not _is_itself(holder_row):
+                return holder_row
     return None
 
 

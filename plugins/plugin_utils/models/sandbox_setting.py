@@ -38,7 +38,9 @@ def extract(document: Mapping[str, Any]) -> SandboxSetting:
         return SandboxSetting(config.sandbox_image, place, config.sandbox_image_present)
     if contract.answer(document, Runtime).kind == DOCKER:
         image = pflag.string_flag(contract.answer(document, Kubelet).argv, FLAG)
-        return SandboxSetting(image or "", f"--{FLAG} of the kubelet" if image else "")
+        if not image:
+            return SandboxSetting()
+        return SandboxSetting(image, f"--{FLAG} of the kubelet")
     image, place = _of_containerd(cri.files)
     return SandboxSetting(config.sandbox_image or image, place, config.sandbox_image_present)
 

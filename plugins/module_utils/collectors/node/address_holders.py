@@ -57,8 +57,10 @@ def _named(data):
     answer = data.get(OF_PODS) or {}
     for pod in (answer.get("pods") or []) + (answer.get("running") or []):
         addresses = _addresses(pod)
-        if addresses:
-            (rows if in_network_of_node(pod.get("path") or "") else foreign).extend(addresses)
+        if addresses and in_network_of_node(pod.get("path") or ""):
+            rows += addresses
+        else:
+            foreign += addresses
     return [row for row in dict.fromkeys(rows) if row not in foreign]
 
 
@@ -87,7 +89,9 @@ def _uid(path):
     """Return the uid of the pod that a path below the folder of the logs of pods has, or ""."""
     folder = path.rpartition("/")[0].rpartition("/")[0].rpartition("/")[2]
     uid = folder.rpartition("_")[2]
-    return uid if len(uid) in (32, 36) else ""
+    if len(uid) in (32, 36):
+        return uid
+    return ""
 
 
 def _colliding(place, sockets):

@@ -220,7 +220,9 @@ def of_cri_docker(answered):
     """Return the same of cri-dockerd: its arguments name the image of sandboxes."""
     image = _word((answered.get("flags") or {}).get(INFRA_IMAGE))
     units = [unit["name"] for unit in answered.get("units") or () if not unit.get("absent")]
-    by = f"--{INFRA_IMAGE} of {units[-1]}" if image and units else ""
+    by = ""
+    if image and units:
+        by = f"--{INFRA_IMAGE} of {units[-1]}"
     return dict(_unknown(), sandbox_image=image, sandbox_image_by=by)
 
 

@@ -174,7 +174,7 @@ def _may_be_cri(path):
 def flags_of(units, blocks):
     """Return {name: value} of the arguments that the last of these units gives its program."""
     there = [unit["name"] for unit in units if not unit["absent"]]
-    argv = systemd.command_line(blocks.get(there[-1]) or {}) if there else []
+    argv = systemd.command_line(blocks.get("".join(there[-1:])) or {})
     values = {name: procfs.flag(argv, name) for name in CRI_DOCKER_FLAGS}
     return {name: files.one_line(value, 255) for name, value in values.items() if value is not None}
 

@@ -393,12 +393,12 @@ class Runtime:
     def _served(self) -> str:
         """Return where the runtimes of this machine listen, as a clause, or ""."""
         places = [f"{unit} listens at {path}" for unit, path in self._elsewhere()[:4]]
-        return f"; {', '.join(places)}" if places else ""
+        return "".join(f"; {place}" for place in places)
 
     def _endpoint_advice(self) -> str:
         """Return how kubelet and runtime come to one socket."""
         places = self._elsewhere()
-        path = places[0][1] if places else "/run/containerd/containerd.sock"
+        path = next((path for _unit, path in places), "/run/containerd/containerd.sock")
         return (
             f"give the kubelet the socket of its runtime: containerRuntimeEndpoint: unix://{path}"
             " in its configuration, or --container-runtime-endpoint where that is given (systemctl"
@@ -419,7 +419,7 @@ class Runtime:
         return any(systemd_unit.unit(record).runs for record in self._there())
 
     def _without_socket(self) -> Detection:
-        advice = f"{self._endpoint_advice()}; or " if self._elsewhere() else ""
+        advice = f"{self._endpoint_advice()}; or " * bool(self._elsewhere())
         return self._at_socket(
             f"its unit runs, and there is no socket at {self.path}{self._served()}"
             f"{self._own_endpoint()}",

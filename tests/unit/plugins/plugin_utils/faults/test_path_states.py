@@ -51,7 +51,11 @@ def told(error=path_in_error.DENIED, mounts=None, path=PATH, **row):
             {"kind": "directory", "entries": 0},
             ("is a folder and empty", "owner root"),
         ),
-        (path_in_error.FOLDER, {"kind": "directory", "entries": 4}, ("with 4 entries",)),
+        (
+            path_in_error.FOLDER,
+            {"kind": "directory", "entries": 4, "changed": 1.8e9},
+            ("with 4 entries", "2027-01-15T08:00"),
+        ),
         (path_in_error.NO_ENTRY, {}, ("there now",)),
         (
             path_in_error.NO_ENTRY,
