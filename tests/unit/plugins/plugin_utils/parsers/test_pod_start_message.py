@@ -131,8 +131,8 @@ MOUNTING = 'MountVolume.SetUp failed for volume "data" : '
         ),
         (
             "FailedCreatePodSandBox",
-            'Failed create pod sandbox: rpc error: code = Unknown desc = RuntimeHandler "nvidia" not'
-            " supported",
+            'Failed create pod sandbox: rpc error: code = Unknown desc = RuntimeHandler "nvidia"'
+            " not supported",
             message.RUNTIME_CLASS,
             message.NODE,
         ),
