@@ -9,7 +9,7 @@ The texts are those of Go's net package, nginx, HAProxy, Envoy, dnsmasq, ingress
 import re
 
 # Words without which no text is searched; the collector looks for them first.
-MARKS = ("already in use", "already allocated", "ddress in use")
+MARKS = (" in use", "already allocated")
 TCP, UDP = "tcp", "udp"
 LONGEST, MOST = 4096, 4  # characters of a text that are read, addresses of one text
 _PLACE = r"(?P<address>\[?[0-9a-fA-F.:*%]{0,60}?\]?):(?P<port>\d{1,5})"

@@ -6,6 +6,7 @@
 import os
 import time
 
+from ..shared.socket_kinds import CONNECTION, DATAGRAM, LISTEN
 from . import files, procfs
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
@@ -14,7 +15,6 @@ LISTENS = "0A"
 ACCEPTS = "00010000"  # the flags of a socket of /proc/net/unix that listens
 BOUND = "07"  # of a datagram
 CONNECTED = ("01", "02", "08")  # established, being established, closed by the other side
-LISTEN, CONNECTION, DATAGRAM = "listen", "connection", "datagram"  # kinds of sockets
 READ = 8 * 1024 * 1024
 SECONDS, MAX_HOLDERS = 2.0, 10
 KINDS = {

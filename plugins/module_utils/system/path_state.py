@@ -6,6 +6,7 @@
 import os
 import stat
 
+from ..shared.program_kinds import EMPTY, NO_PROGRAM, SCRIPT
 from . import files
 
 KINDS = (
@@ -30,7 +31,6 @@ PROCESSORS = {
     258: "loongarch64",
 }
 BIG_ENDIAN = 2
-EMPTY, SCRIPT, NO_PROGRAM = "empty", "script", "none"
 MISSING, DENIED, OTHER = "missing", "denied", "other"
 MAX_ENTRIES = 1000  # of a folder that are counted
 GET_FLAGS, IMMUTABLE = 0x80086601, 0x10  # FS_IOC_GETFLAGS of ioctl_iflags(2), on 64 bits

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...module_utils.system import listeners
+from ...module_utils.shared import socket_kinds
 from ..evidence.answers.node.address_holders import AddressHolders, Holder, TakenAddress
 from ..evidence.document import one_line, shell_name
 from ..models import taken_addresses
@@ -35,7 +35,7 @@ def with_holder(hit: Detection, answer: AddressHolders) -> Detection:
     if not row.holders:
         return _of_none(hit, row)
     holder = row.holders[0]
-    if holder.pid is None and holder.kind == listeners.CONNECTION:
+    if holder.pid is None and holder.kind == socket_kinds.CONNECTION:
         return hit  # the rest of a connection whose process has ended
     return _of_holder(hit, row, holder)
 
@@ -75,7 +75,7 @@ def _sentence(row: TakenAddress, holder: Holder) -> str:
     if holder.pid is None:
         device = _OF_KERNEL.get(row.protocol, "")
         return f"The kernel itself has port {row.port} ({row.protocol}): {device}, no process"
-    if holder.kind == listeners.CONNECTION:
+    if holder.kind == socket_kinds.CONNECTION:
         return (
             f"No program listens at port {row.port}: a connection of {_name(holder)} to"
             f" {one_line(holder.peer, SHOWN)} has it as its own port"
@@ -123,7 +123,7 @@ def _advice(row: TakenAddress, holder: Holder) -> str:
     if holder.pid is None:
         return _kernel_advice(row)
     unit = shell_name(holder.unit or "", "")
-    if holder.kind == listeners.CONNECTION:
+    if holder.kind == socket_kinds.CONNECTION:
         end = f" (ps -fp {holder.pid})"
         if unit:
             end = f" (systemctl restart {unit})"

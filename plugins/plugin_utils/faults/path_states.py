@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...module_utils.shared import path_in_error
-from ...module_utils.system import path_state
+from ...module_utils.shared import path_in_error, program_kinds
 from ..evidence.answers.node.path_states import PathState, PathStates
 from ..evidence.document import one_line
 from ..models.moments import moment
@@ -101,11 +100,11 @@ def _of_present(row: PathState) -> str:
 
 def _of_program(row: PathState, processor: str) -> list[str]:
     """Return why the kernel does not execute a program."""
-    if row.program == path_state.EMPTY:
+    if row.program == program_kinds.EMPTY:
         return ["empty, as a power cut or a download that broke off leaves it"]
-    if row.program == path_state.NO_PROGRAM:
+    if row.program == program_kinds.NO_PROGRAM:
         return ["which is neither a program nor a script with a line #!"]
-    if row.program in (None, path_state.SCRIPT, processor) or not processor:
+    if row.program in (None, program_kinds.SCRIPT, processor) or not processor:
         return []
     return [f"which is for {one_line(row.program, 40)}, and this machine is {processor[:40]}"]
 

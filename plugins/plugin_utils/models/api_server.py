@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...module_utils.system import listeners
+from ...module_utils.shared import socket_kinds
 from ..evidence import contract
 from ..evidence.answers.node.address_holders import AddressHolders
 from ..evidence.answers.node.api_server import ApiServerAnswers, PortHolder, ServerAnswer
@@ -248,7 +248,7 @@ def _holder_by_line(document: Mapping[str, Any], component: str, line: str) -> P
     if row is None:
         return None
     for holder in row.holders[:1]:
-        if holder.pid is not None and holder.kind == listeners.LISTEN:
+        if holder.pid is not None and holder.kind == socket_kinds.LISTEN:
             place = (holder.pid, holder.comm, holder.unit, holder.pod_uid, holder.static)
             holder_row = PortHolder(component, row.port, *place)
             if not _is_itself(holder_row):
