@@ -32,9 +32,13 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Words that readers whose first language is not English do not know; the glossary has better ones.
 # "nobody" alone in quotes is the user of that name.
+# Between two words may be the end of a line: of prose, of a comment, or of a part of a string.
+GAP = r"(?:[ \t]*[\"']?[ \t]*\n[ \t]*(?:#+[ \t]*)?(?:[a-z]?[\"'])?[ \t]*|[ \t]+)"
 WORDS = re.compile(
-    r"\b(mend(?:s|ed|ing)?|(?<!\")nobody(?!\")|somebody|whoever|anew|of ours|told apart"
-    r"|is to be had|put right|brought back|ended well|last words)\b",
+    (
+        r"\b(mend(?:s|ed|ing)?|(?<!\")nobody(?!\")|somebody|whoever|anew|of ours|told apart"
+        r"|to be had|put right|brought back|ended well|last words|slips?|without a word|told by)\b"
+    ).replace(" ", GAP),
     re.IGNORECASE,
 )
 EXAMPLE = re.compile(r"<!-- generated: begin example -->\n.*?<!-- generated: end -->", re.DOTALL)
@@ -100,9 +104,8 @@ def words(paths: Iterable[Path]) -> Iterator[Place]:
     """Yield each word that the glossary replaces; the example of a fault quotes a cluster."""
     for path in paths:
         text = EXAMPLE.sub(_blank, path.read_text(encoding="utf-8"))
-        for number, line in enumerate(text.splitlines(), 1):
-            for match in WORDS.finditer(line):
-                yield Place(path, number, match.group())
+        for match in WORDS.finditer(text):
+            yield Place(path, text.count("\n", 0, match.start()) + 1, re.sub(GAP, " ", match[0]))
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections import Counter
 
 from tests.docs import GENERATED, RISKS, ROOT, examples
 
@@ -28,6 +29,7 @@ GROUPS = {
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"
+SENTENCE_END = re.compile(r"(?<=[.;])\s+|\n\n")
 HEADINGS = (
     "What you see",
     "Example",
@@ -162,7 +164,18 @@ def problems(fault, text: str) -> list[str]:
     found += [f"has no text below {title}" for title in titles if not section(text, title)]
     found += [f"lacks text of its own below {title}" for title in WRITTEN if not own(text, title)]
     found += [f"lacks a command below {title}" for title in COMMANDS if not commands(text, title)]
+    found += [f"says a sentence twice: {sentence}" for sentence in repeated(text)]
     return found
+
+
+def repeated(text: str) -> list[str]:
+    """Return the sentences of eight words and more that a page's own text has more than once."""
+    prose = re.sub(r"^```.*?^```$", "\n\n", BLOCK.sub("", text), flags=re.MULTILINE | re.DOTALL)
+    sentences = [" ".join(sentence.split()) for sentence in SENTENCE_END.split(prose)]
+    counts = Counter(sentence for sentence in sentences if len(sentence.split()) >= 8)
+    return [
+        sentence for sentence, count in counts.items() if count > 1 and not sentence.endswith(":")
+    ]
 
 
 def commands(text: str, title: str) -> list[str]:

@@ -179,12 +179,12 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
     ]
     if needs:
         sentence = say(
-            "- Every host is asked once, as in an audit. Its causes are told by {names}"
+            "- kubemend reads every host once, as in an audit. Collectors: {names}"
             " ([what each reads](../rights.md))."
         )
         parts.append(sentence.format(names=_names(needs, language)))
     if asked:
-        sentence = say("- The API is asked as in an audit. Its causes are told by {names}.")
+        sentence = say("- kubemend asks the API as in an audit. Collectors: {names}.")
         parts.append(sentence.format(names=_names(asked, language)))
     if _observes(symptom):
         parts.append(
@@ -208,7 +208,7 @@ def _observes(symptom) -> bool:
 
 def _highest_risk(steps, language) -> str:
     if not steps:
-        return language.say("- No cause of it has a step: it only tells.")
+        return language.say("- A plan has no step for its causes: the playbook only reports.")
     sentence = language.say(
         "- The highest risk that a step of it can have is {risk} ([what is"
         " done](../repairs.md#what-is-repaired))."
@@ -243,7 +243,9 @@ def _never(symptom, catalogue, repaired, language) -> list[str]:
         if fault.code not in repaired
     ]
     if left:
-        sentence = say("No step of a plan is about {faults}: their pages say what a person can do.")
+        sentence = say(
+            "A plan has no step for {faults}. Their pages say how to correct them by hand."
+        )
         parts += ["", sentence.format(faults=language.comma.join(left))]
     return parts
 

@@ -16,6 +16,14 @@ from tests.docs import ROOT
 RECORDED = ROOT / "tests" / "fixtures" / "recorded"
 # Recorded by lab tests of their own, which are no incident files.
 OTHERS = {
+    "component-new-manifest": (
+        "nothing at the time of the audit: the manifests of a master were changed and put back, and"
+        " the kubelet started new pods each time"
+    ),
+    "component-restarted": (
+        "the etcd client key of a master's API server was missing for some minutes, and its"
+        " scheduler and controller manager ended"
+    ),
     "interrupted-change": "a repair was killed between its steps",
     "kubespray-scheduler-config-file": (
         "a master's scheduler has leader election switched off in its configuration file, on nodes"
@@ -93,6 +101,8 @@ def page() -> str:
         title = OTHERS.get(name)
         if name in known:
             title = known[name].title
+        if title is None:
+            raise ValueError(f"{name}: say in OTHERS what is broken in this recording")
         for version, folder in cases[name]:
             made.add(name)
             rows.append(f"| {name} | {title} | {version} | {_date(folder)} | {_present(folder)} |")

@@ -51,7 +51,8 @@ def test_the_page_is_true_word_by_word(wheels):
         assert node.run("command -v pip pipx ansible").returncode != 0, "the machine is not fresh"
         for command, lines in steps:
             # pipx tells its user to have this folder on the path.
-            done = node.run(f"PATH=$PATH:/root/.local/bin; {command}")
+            folder = "/wheels" if ".whl" in command else "/root"
+            done = node.run(f"PATH=$PATH:/root/.local/bin; {command}", cwd=folder)
             missing = console_examples.differs(lines, done.stdout)
             assert not missing, (
                 f"$ {command}\nthe page shows\n{missing}\nand what came is\n{done.stdout}"

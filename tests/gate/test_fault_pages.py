@@ -88,6 +88,24 @@ def test_a_part_without_a_command_is_named(title):
     assert faults.commands(text, title) == ["systemctl restart kubelet"]
 
 
+@pytest.mark.parametrize("between", ["\n", "\n\n"], ids=["line", "paragraph"])
+def test_a_paragraph_that_a_merge_kept_twice_is_named(between):
+    paragraph = faults.own(PAGE, "What you see").partition("\n\n")[0]
+    other = paragraph.replace(". ", ". The other side of the merge added this one. ", 1)
+    found = faults.problems(FAULT, PAGE.replace(paragraph, f"{paragraph}{between}{other}"))
+    assert found
+    assert all(line.startswith("says a sentence twice: ") for line in found)
+
+
+def test_code_and_headings_of_lists_may_stand_twice():
+    label = "On each of the hosts of the cluster, as the user root of it:"
+    command = (
+        "```\nsystemctl show kubelet -p Result,ExecMainStatus,NRestarts; true and some more.\n```"
+    )
+    both = f"{label}\n\n{command}\n\n"
+    assert faults.repeated(f"## Fix by hand\n\n{both}{both}") == []
+
+
 @pytest.mark.parametrize(
     "page", sorted(faults.DIRECTORY.glob("KM*.md")), ids=lambda page: page.stem
 )

@@ -106,6 +106,32 @@ def test_words_and_wide_lines_are_found(tmp_path: Path) -> None:
     assert [place.line for place in measures.wide_lines([path])] == [2]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "It ends without\na word.",
+        "It ends without a\n  word.",
+        "x = (\n    'it ends without'\n    ' a word'\n)",
+        'x = (\n    f"it ends {y} without "\n    f"a word"\n)',
+        "# It ends without a\n# word.",
+    ],
+    ids=["prose", "list", "string", "format", "comment"],
+)
+def test_words_on_two_lines_are_found(tmp_path: Path, source: str) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"First.\n{source}\n", encoding="utf-8")
+    (place,) = measures.words([path])
+    assert place.text == "without a word"
+    line = path.read_text(encoding="utf-8").splitlines()[place.line - 1]
+    assert "without" in line
+
+
+def test_words_of_two_paragraphs_are_not_one_phrase(tmp_path: Path) -> None:
+    path = tmp_path / "page.md"
+    path.write_text("It was told\n\nby then.\n", encoding="utf-8")
+    assert list(measures.words([path])) == []
+
+
 def test_the_example_of_a_fault_is_no_prose_and_the_lines_below_it_keep_their_numbers(
     tmp_path: Path,
 ) -> None:

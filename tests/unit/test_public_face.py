@@ -43,6 +43,16 @@ def commands(path: Path) -> list[str]:
     return found
 
 
+def test_pages_install_a_file_by_a_path():
+    """Assert that each page gives pipx a path: it takes a bare name of a file for a package."""
+    names = ("README.md", "README.zh-CN.md", "docs/command.md", "command/README.md")
+    for name in names:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        first, *others = re.findall(r"pipx install ([^\s`]+)", text)
+        assert first == "./kubemend-*.whl", name
+        assert set(others) <= {"./command", "kubemend"}, name
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_has_jobs_with_few_rights(path):
     workflow = load(path)

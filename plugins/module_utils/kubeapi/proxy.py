@@ -24,7 +24,7 @@ from .client import JSON, ApiError, Client, Deadline, one_line
 PROBE_SECONDS = 5
 MAX_LOG = 65536
 FOLDER = "kubemend-api-"
-# Former releases of kubectl (1.18) answer 502 without a word where they reached no API server or
+# Former releases of kubectl (1.18) answer 502 without a message where they reached no API server or
 # did not accept its certificate, and write the reason into their log (net/http/httputil); newer
 # ones answer 500 with the reason.
 BAD_GATEWAY, PROXY_FAILED = 502, 500

@@ -211,7 +211,7 @@ def _run(words):
     if os.waitpid(pid, 0)[1]:
         lines = [line.strip() for line in complaints.decode("utf-8", "replace").splitlines()]
         sentences = [line for line in lines if line and not line.startswith(HINT)]
-        sentence = sentences[-1] if sentences else "it ended without a word"
+        sentence = sentences[-1] if sentences else "it ended without a message"
         raise RenewalError(f"{' '.join(words[:-2])}: {files.one_line(sentence, 300)}")
 
 

@@ -64,7 +64,7 @@ _FOLLOWING = frozenset((EXIT, LOCK, PROBE, UNKNOWN))
 _BY_BOOT = _FOLLOWING | {SANDBOX, RUNTIME}
 SIGINT, SIGKILL, SIGTERM = 130, 137, 143  # exit codes
 # The first process of a container does not end by a signal that it does not handle: Go exits
-# with this code then, without a word. After a panic, which has the same code, its log says so.
+# with this code then, without a message. After a panic, which has the same code, its log says so.
 GO_SIGNAL = 2
 HANDLE_SIGTERM = frozenset(("etcd", "kube-apiserver"))  # in each release: they exit with 0
 COMM = 15  # characters of a process's name that the kernel keeps

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tables in which containerd's CRI reads a key, by the version of the file. Pure.
 
-containerd takes a key of the CRI in another table without a word, and works with its default. The
+containerd takes a key of the CRI in another table, logs nothing, and works with its default. The
 name of a runtime stands for itself.
 """
 

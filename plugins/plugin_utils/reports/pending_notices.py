@@ -252,7 +252,7 @@ def _gated(row: GatedPods) -> str:
 
 
 def _unseen(row: UnseenPods) -> str:
-    return f"no scheduler has said anything of it; it wants {one_line(row.scheduler, 253)}"
+    return f"no scheduler has reported on it; its schedulerName is {one_line(row.scheduler, 253)}"
 
 
 def _bound(row: BoundPods) -> str:

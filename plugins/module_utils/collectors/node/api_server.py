@@ -54,7 +54,7 @@ def collect(context):
     processes = (context.data.get("instances") or {}).get("processes") or []
     servers = in_this_network(context, (API_SERVER,))
     if context.data.get("manifests") is None and os.geteuid() != 0:
-        raise Denied("which components run here is told by manifests, which this user may not read")
+        raise Denied("this user may not read the manifests, which show the components of this node")
     gone = _not_running(context)
     if not servers and not gone:
         raise Absent("no API server runs here, and no component of a static pod is missing")

@@ -52,7 +52,7 @@ def recent(context):
     Absent is raised where there is none, Denied where this user may not read the manifests.
     """
     if context.data.get("manifests") is None and os.geteuid() != 0:
-        raise Denied("which components run here is told by manifests, which this user may not read")
+        raise Denied("this user may not read the manifests, which show the components of this node")
     running = static_processes(context)
     components = [
         component

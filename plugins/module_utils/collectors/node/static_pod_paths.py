@@ -62,7 +62,7 @@ def of_manifest(text):
 def _below(volumes, mount, rest):
     """Return where a file of a mount may lie on the host, for each volume that may be this mount.
 
-    Which volume it is, is told by the controller, which parses the manifest. A volume of another
+    The controller parses the manifest and says which volume it is. A volume of another
     name counts only where the file is there.
     """
     name = os.path.basename(mount)

@@ -175,7 +175,8 @@ class Drain:
             sentences = [disruption_budgets.would_block(pod, self.budgets) for pod in plan.evict]
             refused = [sentence for sentence in sentences if sentence]
             plan.notes.append(
-                "told by the budgets' numbers, because this API server is too old for a dry run"
+                "taken from the numbers of the budgets, because this API server is too old for a"
+                " dry run"
             )
         parts = [f"{counted(len(plan.evict), 'pod')} would be evicted from {self.node}"]
         if refused:

@@ -220,10 +220,11 @@ def strangers(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _unlisted(stranger: UnlistedMember) -> Detection:
     return Detection(
-        f"{stranger.name} belongs to the control plane and is no host of the inventory",
+        f"{stranger.name} is a member of the control plane, but no host of the inventory: its"
+        " leader election was not checked",
         (EvidenceRef("api", object=stranger.source),),
-        f"add {stranger.name} to the inventory and audit again; if it was retired, stop what it"
-        " still runs",
+        f"add {stranger.name} to the inventory and run the audit again; if it was retired, stop"
+        " the components that still run on it",
         node=stranger.name,
     )
 
@@ -259,13 +260,13 @@ def _shared(cluster: Cluster, pod: str, lock: str) -> Detection:
     """Report a program that takes part in the election of a component."""
     owner = _OF_DEPLOYMENT.sub("", pod)
     return Detection(
-        f"the lock kube-system/{lock} is held by the pod {pod}, which is no {lock} of a"
-        f" control-plane node: {owner} elects its leader by the same lock, and only its holder"
-        " works",
+        f"the pod {pod} holds the lock kube-system/{lock}, but it is not the {lock} of a"
+        f" control-plane node: {owner} uses the same lock for its leader election, and only the"
+        " holder of a lock works",
         (EvidenceRef("api", cluster.api_host, object=f"lock kube-system/{lock}", text=pod),),
-        f"give {owner} a lock of its own (--leader-elect-resource-name and"
-        " --leader-elect-resource-namespace, or leaderElection.resourceName of its configuration),"
-        " with a Role for it, and scale it down until then: kubectl get deployments -A | grep"
+        f"give {owner} its own lock (--leader-elect-resource-name and"
+        " --leader-elect-resource-namespace, or leaderElection.resourceName of its configuration)"
+        " and a Role for that lock; until then, scale it down: kubectl get deployments -A | grep"
         f" {shell_name(owner, 'NAME')}",
         component=lock,
         severity="critical",
@@ -336,13 +337,14 @@ def surplus_pods(cluster: Cluster) -> Iterator[CheckResult]:
         )
         hits.append(
             Detection(
-                f"{counted(len(bursts), 'Job')} got more pods at one time than asked for, the"
-                " last at"
+                f"{counted(len(bursts), 'Job')} got more pods at the same time than their"
+                " parallelism allows, the last at"
                 f" {bursts[0][0]:%Y-%m-%dT%H:%M:%SZ}",
                 proofs,
-                "repair what creates them twice; the Job controller deletes the surplus pods"
-                " itself. If no Job gets such pods after the repair, this is only a record: it"
-                " ends when the events of the Jobs expire, after an hour",
+                "find the second program that creates pods for these Jobs, usually another leader"
+                " of the controller manager, and stop it. The Job controller deletes the surplus"
+                " pods. This finding ends one hour after the last surplus pod, when the events of"
+                " the Jobs expire",
             )
         )
     missing = cluster.missing("jobs") or cluster.cut("jobs")

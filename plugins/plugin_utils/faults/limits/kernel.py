@@ -109,7 +109,7 @@ def watches(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     error = model_limits.INOTIFY[INSTANCES][2]
     note = ""
     if (limits.tried.instance, limits.tried.watch) == (error, UNTRIED):
-        note = f"no inotify instance was to be had to try a watch with ({error}): see KM402 first"
+        note = f"no inotify instance for the test of a watch ({error}): correct KM402 first"
     missing = host.missing("limits") or _untried(host, limits, WATCHES)
     yield _outcome(host, document, limits, _of(limits, WATCHES), missing, note=note)
 

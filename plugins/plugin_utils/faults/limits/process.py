@@ -277,11 +277,11 @@ def _other_limit_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, ...
     if excess.certain:
         severity = "warning"
     return Detection(
-        f"the host gives logins of {excess.users} another limit than its files say:"
-        f" {excess.value}, and is passed over",
+        f"the host ignores the limit that its files set for logins of {excess.users}:"
+        f" {excess.value}",
         proofs,
-        f"set these to {excess.ceiling} or less, or let the plan say so in a managed file that is"
-        " read last: until then a login keeps the limit that it had before",
+        f"set these to {excess.ceiling} or less, or run the plan, which adds a managed file that is"
+        " read last. Until then, a login keeps the limit that it had before",
         host=host.host,
         node=host.node,
         severity=severity,
@@ -296,9 +296,9 @@ def _refused_login_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, .
     return Detection(
         f"the host refuses logins of {excess.users}: {excess.value}{version}",
         proofs,
-        f"keep the session that is open, set these to {excess.ceiling} or less there, or let the"
-        " plan say so in a managed file that is read last, and try a second login before the first"
-        " one is closed",
+        f"keep the open session. Set these to {excess.ceiling} or less there, or run the plan,"
+        " which adds a managed file that is read last. Try a second login before you close the"
+        " first session",
         host=host.host,
         node=host.node,
         severity=severity,
@@ -307,7 +307,7 @@ def _refused_login_hit(host: Host, excess: _Excess, proofs: tuple[EvidenceRef, .
 
 def _users(domain: str) -> str:
     if domain == "*":
-        return "everybody (*; on Debian and Ubuntu not root)"
+        return "all users (*; on Debian and Ubuntu except root)"
     return domain
 
 

@@ -221,7 +221,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
 
 
 def _with_denial(hit: Detection, status: KubeletStatus, document: Mapping[str, Any]) -> Detection:
-    """Add who denies a kubelet a file; a program that is not executed is told by a refusal."""
+    """Add who denies a kubelet a file; a program that is not executed has a refusal of its own."""
     if status.death is None or _stopped(status):
         return hit
     line, boot = status.death.line, contract.answer(document, Boot)

@@ -177,17 +177,19 @@ def _change(
     if RELOAD in clauses:
         severity = "warning"
         look = (
-            f"systemctl cat {unit_name} shows the files as they are; systemctl daemon-reload"
-            " loads them without a restart, then run this playbook again, because it judged the"
-            " unit as systemd has it; "
+            f"read the files (systemctl cat {unit_name}), and load them without a restart"
+            " (systemctl daemon-reload). Then run this playbook again, because it judged the unit"
+            " as systemd has it. After that, "
         )
     shown = [one_line(clause, 200) for clause in clauses]
     pid = EvidenceRef("process", host.host, object=component, text=shown[0])
     return Detection(
-        f"the next start of {component} loads what it never ran with: {and_others(shown, SHOWN)}",
+        f"{component} has not loaded these changes, and its next start does:"
+        f" {and_others(shown, SHOWN)}",
         tuple(proofs) or (pid,),
-        f"{look}compare each file with what is meant, then restart {unit_name} at a time that you"
-        " choose (of a kubelet: drain the node where device plugins run), or take the change back",
+        f"{look}compare each file with its intended content. Then restart {unit_name} at a time"
+        " that you choose, or undo the change. Before a restart of the kubelet, drain the node"
+        " where device plugins run",
         host=host.host,
         node=host.node,
         component=component,

@@ -30,13 +30,13 @@ _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
 STARTUP_SECONDS = 600.0
 UNINITIALISED = "node.cloudprovider.kubernetes.io/uninitialized"
 STARTUP_ADVICE = (
-    "see why its owner does not take it away, and give pods no toleration of it, as they would"
-    " start on a node that is not set up"
+    "find out why its owner does not remove it. Give pods no toleration of it: they would start on"
+    " a node that is not set up"
 )
 EXTERNAL = (
-    "a kubelet with --cloud-provider=external waits for a cloud controller manager: install that of"
-    " the cloud, and read its log (its credentials, the name by which it looks for the instance);"
-    " in a cluster without a cloud take the flag away, and join the node again"
+    "a kubelet with --cloud-provider=external waits for a cloud controller manager. Install that of"
+    " the cloud, and read its log (credentials, name of the instance). In a cluster without a"
+    " cloud, remove the flag and join the node again"
 )
 # Apart from these a taint is what keeps a pod waiting.
 _ITSELF = excluded_nodes.CHOSEN | excluded_nodes.OTHER | {"taint"}
@@ -217,8 +217,9 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
         host, node = wording.host_name(view), view.name
     advice, more = _advice(kept)
     return Detection(
-        f"the taint {name}{location} keeps {waiting_pods.owners(kept.entries)} away:"
-        f" {waiting_pods.wait(kept.pods)}; set by {owner.who}: {owner.means}",
+        f"the taint {name}{location} excludes {waiting_pods.owners(kept.entries)}:"
+        f" {waiting_pods.wait(kept.pods)}. The taint was set by {owner.who} and means:"
+        f" {owner.means}",
         tuple(_kept_proofs(cluster, kept, names)),
         f"{advice}. Removed by: {owner.removed_by}. Not by: {owner.never}{more}",
         host=host,
@@ -264,7 +265,8 @@ def _advice(kept: _Kept) -> tuple[str, str]:
     if kept.explained.owner.startup:
         return STARTUP_ADVICE, more
     advice = (
-        "if these pods belong there, give them a toleration of it; if not, they need another node"
+        "if these pods may run there, give them a toleration of it; if not, add or free another"
+        " node"
     )
     return advice, more
 
@@ -316,15 +318,15 @@ def _cordon(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         text = f"spec.unschedulable is true, taint added {one_line(added, 40)}"
     severity: str | None = None
     if managed is None:
-        owner = "a person"
+        owner = "a user"
         remedy = (
-            f"ask who cordoned it, and why; kubectl uncordon {shell_name(view.name, 'NODE')} by"
-            " them ends it. Nothing here removes it"
+            "ask who cordoned it, and why. That user ends it with kubectl uncordon"
+            f" {shell_name(view.name, 'NODE')}; kubemend does not"
         )
     else:
         owner = (
             f"a node_drain (run {one_line(managed.run, 40)}:"
-            f" {one_line(managed.reason, 120)}) that a person comes back for"
+            f" {one_line(managed.reason, 120)}) that an operator ends"
         )
         remedy = "uncordon it where it was drained: node_drain with state uncordoned"
         severity = "info"
@@ -358,7 +360,7 @@ def _fence(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Owner) -> 
                 "api", cluster.api_host, object=f"Node {view.name}", text=f"set by {owner.who}"
             ),
         ),
-        f"nothing here removes it. Removed by: {owner.removed_by}. Not by: {owner.never}",
+        f"kubemend does not remove it. Removed by: {owner.removed_by}. Not by: {owner.never}",
         host=wording.host_name(view),
         node=view.name,
         severity=severity,
@@ -396,8 +398,8 @@ def _uninitialised(cluster: Cluster, view: NodeView, taint: NodeTaint, owner: Ow
         advice = EXTERNAL
         proofs += _cloud_flag(view)
     return Detection(
-        f"the node was made at {created} and is not initialised: it has the taint"
-        f" {spelled(taint)}: {owner.means}, and pods without a toleration stay away",
+        f"the node was created at {created} and is not initialised. Pods without a toleration of"
+        f" its taint {spelled(taint)} do not start there: {owner.means}",
         tuple(proofs),
         f"{advice}. Removed by: {owner.removed_by}. Not by: {owner.never}",
         host=wording.host_name(view),

@@ -253,7 +253,7 @@ def rejected(node: Node) -> Iterator[Detection]:
         node,
         summary + early,
         _rejection_proofs(node),
-        f"{way}repair what it is because of; where nothing is named, look at its timeline (-e"
+        f"{way}correct the cause that is named; where none is named, look at its timeline (-e"
         " kubemend_pod=NAMESPACE/NAME), and capture the next one with"
         " kubemend.remediation.capture_logs. A rejected pod never runs again: -e"
         " kubemend_cleanup_rejected=true -e kubemend_max_risk=1 deletes those that grant no owner"
@@ -609,12 +609,12 @@ def admitted_again(node: Node) -> Iterator[Detection]:
         proofs.insert(0, EvidenceRef("process", node.inventory_host, text=text))
     yield _hit(
         node,
-        f"the kubelet rejected {_first_of(pods)} when it had started and admitted"
-        " again what was accepted before",
+        "the kubelet started, checked the pods of this node again, and rejected"
+        f" {_first_of(pods)}, which was accepted before",
         proofs,
-        "see that the device plugin of this node has registered, then delete the rejected pods,"
-        " and create again those that have no owner that does it; drain the device pods before the"
-        " next reboot",
+        "check that the device plugin of this node has registered. Then delete the rejected pods,"
+        " and create those again that no controller replaces. Before the next reboot, drain the"
+        " pods with devices",
     )
 
 

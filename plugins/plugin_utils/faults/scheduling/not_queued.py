@@ -293,18 +293,18 @@ def _not_taken(cluster: Cluster, row: BoundPods, view: NodeView | None) -> Detec
     waits = waiting_pods.wait(waiting_pods.count(row))
     if view is None:
         return Detection(
-            f"{waits} for a node that is none of this cluster: {_pods(row)}",
+            f"{waits} for a node that does not exist in this cluster: {_pods(row)}",
             (proof,),
-            "no scheduler looks at a pod that names its node: correct nodeName in the workload, or"
-            " leave it to the scheduler; or let that node join. Such pods are soon removed by the"
-            " pod garbage collector",
+            "correct or remove nodeName in the workload, or join that node to the cluster. No"
+            " scheduler checks a pod that has nodeName. The pod garbage collector soon deletes such"
+            " pods",
             node=name,
         )
     return Detection(
         f"{waits} for the kubelet of this node, which {_kubelet_state(view)}: {_pods(row)}",
         (proof, _ready_proof(cluster, name, view)),
-        "it is the kubelet's turn, not the scheduler's: what is found of that node says why it is"
-        " silent, its journal says the rest",
+        "the pod has its node, and the kubelet there must start it. See the other findings of this"
+        " node, then the journal of its kubelet",
         host=wording.host_name(view),
         node=name,
     )
@@ -313,7 +313,7 @@ def _not_taken(cluster: Cluster, row: BoundPods, view: NodeView | None) -> Detec
 def _kubelet_state(view: NodeView) -> str:
     """Return what the condition Ready of a node is, as a clause."""
     if view.ready == "True":
-        return "is Ready, but does not take it up"
+        return "is Ready but does not react"
     ready = view.condition("Ready") or Condition()
     return (
         f"is not ready (Ready is {one_line(view.ready, 20)} since"
@@ -363,21 +363,21 @@ def _refusal(row: RefusedOwner) -> str:
 
 _REFUSED = {
     "KM221": (
-        "a quota is used up",
+        "a quota of the namespace refuses them",
         (
-            "raise the quota, remove what uses it, or set the requests and limits that it asks for"
-            " (kubectl describe quota in that namespace)"
+            "read the quota and its use (kubectl describe quota in that namespace). Raise the"
+            " quota, delete what uses it, or set the requests and limits that it requires"
         ),
     ),
     "KM222": (
         "their service account does not exist",
-        "make the service account, or correct serviceAccountName in the workload's template",
+        "create the service account, or correct serviceAccountName in the workload's template",
     ),
     "KM223": (
         "the API server refuses them",
         (
-            "the words of the refusal name what refuses: a webhook that is down, a policy, a limit"
-            " range, a field that is wrong; correct that, or the workload's template"
+            "the message names what refuses the pods: a webhook that does not answer, a policy, a"
+            " limit range or an invalid field. Correct that, or the workload's template"
         ),
     ),
 }
@@ -387,7 +387,7 @@ def _unmade(cluster: Cluster, code: str, rows: list[RefusedOwner]) -> Detection:
     reason, advice = _REFUSED[code]
     owners = and_others([_owner(row) for row in rows])
     hit = Detection(
-        f"pods are not even made, because {reason}: {owners}",
+        f"pods cannot be created, because {reason}: {owners}",
         tuple(_refusal_proof(cluster, row) for row in rows[:SHOWN]),
         advice,
         because=_webhook(cluster, rows),

@@ -90,10 +90,10 @@ def _hit(cluster: Cluster, entry: UnseenPods, lock: LockObject) -> Detection:
                 f" {one_line(lock.renew_time, 40)}",
             ),
         ),
-        f"see its log, then start it again, so that another one takes the lease: {_start(cluster)};"
-        f" pods are placed within seconds then. Where only some of the pods of {scheduler} wait,"
-        " one that asks for a ResourceClaim which does not exist, or for a group that is not"
-        " complete, waits without a word too",
+        f"read its log, then restart it, so that another instance takes the lease:"
+        f" {_start(cluster)}; pods are then placed within seconds. A pod whose ResourceClaim does"
+        f" not exist, or whose group is not complete, waits without an event too: look for these"
+        f" where only some of the pods of {scheduler} wait",
         component=COMPONENT,
     )
 

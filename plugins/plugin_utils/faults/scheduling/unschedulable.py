@@ -36,23 +36,24 @@ SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler reports on a pod within seconds, unless thousands are in its queue; an autoscaler that
 # adds nodes for pods that wait needs minutes.
 WAITED_SECONDS = 300
-ROLE = leader_lease.Role(SCHEDULER, "scheduler", "every new pod stays Pending without a word")
+ROLE = leader_lease.Role(SCHEDULER, "scheduler", "every new pod stays Pending without an event")
 _Waiting = tuple[PendingPods, list[Excluded]]
 # What is in use ends by itself; what no node has, or not as much of it, no pod's end brings.
 _SMALL = (
     "is large enough for what is requested",
     (
-        "lower the request, or add a larger node: neither the end of other pods nor another node of"
+        "lower the request, or add a larger node. Neither the end of other pods nor another node of"
         " this size helps"
     ),
 )
 _NONE = (
     "offers what is requested",
     (
-        "see why none does. Devices are offered by a device plugin: is its DaemonSet there, do its"
-        " pods run on the nodes that have them (a label, a toleration), what does its log say;"
-        " where none has them, add a pool of nodes that do; or it is a slip, then correct the name"
-        " in the workload. Other pods that end, and taints that go, do not help"
+        "find out why no node offers it. A device plugin offers devices: check that its DaemonSet"
+        " exists and that its pods run on the nodes with the devices (label, toleration), and read"
+        " its log. Where no node has such devices, add nodes that have them. If the name is wrong,"
+        " correct it in the workload. The end of other pods or the removal of a taint does not"
+        " help"
     ),
 )
 
@@ -171,7 +172,8 @@ def unready_nodes(cluster: Cluster) -> Iterator[CheckResult]:
         cluster,
         frozenset({"unready"}),
         "suitable nodes are not ready",
-        "bring those nodes back: the playbook node_unreachable tells of each why it is not ready",
+        "run the playbook kubemend.remediation.node_unreachable: it reports why each of these nodes"
+        " is not ready",
     )
 
 
@@ -181,10 +183,11 @@ def volume_elsewhere(cluster: Cluster) -> Iterator[CheckResult]:
     return _waiting_results(
         cluster,
         frozenset({"volume"}),
-        "no eligible node can attach the volume, for its place or the node's limit of volumes",
+        "no eligible node can attach the volume (another zone or node, or too many volumes)",
         (
-            "compare the volume's node affinity (kubectl describe pv) with the nodes that are left,"
-            " and bring one there"
+            "compare the volume's node affinity (kubectl describe pv) with the nodes that remain."
+            " Uncordon or add a node in the volume's zone; where the nodes there have reached their"
+            " limit of volumes, add another one"
         ),
     )
 
@@ -334,19 +337,16 @@ def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
 def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detection:
     name, pods = one_line(entry.scheduler, 120), entry.pods
     names = ", ".join(one_line(pod, 320) for pod in entry.names)
-    waits = f"{pods} wait"
-    if pods == 1:
-        waits = f"{pods} waits"
+    waits = waiting_pods.wait(pods)
     other_schedulers = ""
     if served:
         listed = and_others([one_line(item, 80) for item in served])
         other_schedulers = (
-            f"; those of the control plane are {listed}: another scheduler waits for their lease"
-            " where it has none of its own"
+            f"; the control plane runs {listed}, and another scheduler needs a lease of its own"
         )
     return Detection(
-        f"no kube-scheduler of these hosts is {name}, and nothing has said anything of the pods"
-        f" that want it: {waits}, the oldest since {one_line(entry.since, 40)}{other_schedulers}",
+        f"{waits} for the scheduler {name}, which does not run on these hosts: the oldest"
+        f" since {one_line(entry.since, 40)}{other_schedulers}",
         (
             EvidenceRef(
                 "api",
@@ -355,12 +355,12 @@ def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detecti
                 text=f"spec.schedulerName is {name}, and there is no condition PodScheduled",
             ),
         ),
-        f"if {name} is a scheduler of this cluster, see why its pods do not run, or do not"
-        " lead: with leader election they need a lease of their own (leaderElection.resourceName of"
-        " their configuration), as kube-system/kube-scheduler is the control plane's; if it is a"
-        " slip, correct schedulerName in the template of the workload: a pod that is there"
-        " cannot change it, and is recreated. A batch scheduler may keep pods in its queue without"
-        " a word",
+        f"if {name} is a scheduler of this cluster, find out why its pods do not run or do not"
+        " lead. With leader election they need their own lease (leaderElection.resourceName of"
+        " their configuration), because kube-system/kube-scheduler is the lease of the control"
+        " plane. If the name is wrong, correct schedulerName in the workload's template and create"
+        " the pods again: an existing pod cannot change it. A batch scheduler may keep pods in its"
+        " queue and not report on them",
     )
 
 

@@ -56,7 +56,7 @@ def patch(scene: RemedyContext) -> Step | None:
     )
     change = _change(subject, scene)
     if advice.patch is None or change is None:
-        reason = f"{subject.title} is not told by this evidence as it must be: collect it again"
+        reason = f"this evidence does not show {subject.title} as it must: collect it again"
         return replace(step, blocked_by=advice.text if advice.patch is None else reason)
     return replace(
         step, change=change, diff=json.dumps(advice.patch, indent=1) + "\n", note=advice.text

@@ -263,7 +263,7 @@ def test_a_message_that_passes_over_a_node(world, version, message, more):
     ("name", "more", "node", "said"),
     [
         ("gated", {"gates": ["lab/wait"]}, None, "scheduling gates hold it: lab/wait"),
-        ("unseen", {"scheduler": "other"}, None, "it wants other"),
+        ("unseen", {"scheduler": "other"}, None, "its schedulerName is other"),
         ("bound", {"node": "w9"}, "w9", "it waits for the kubelet of w9 to take it up"),
         ("items", {"message": "odd words"}, None, "says: odd words"),
         ("unseen", {"asked": False}, "w1", "its kubelet has taken it up (app: ImagePullBackOff)"),

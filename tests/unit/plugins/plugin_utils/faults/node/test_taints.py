@@ -63,10 +63,8 @@ def test_a_taint_that_somebody_set(world, message, severity):
         found.severity,
         found.risk,
     ) == ("w1", "w1", severity, 0)
-    assert found.summary.startswith(
-        "the taint caf=log:NoExecute of w1 keeps ReplicaSet shop/cart away: 2 pods"
-        " wait; set by a user"
-    )
+    taint = "the taint caf=log:NoExecute of w1 "
+    facts(found.summary, taint, "ReplicaSet shop/cart", "2 pods wait", "set by a user")
     assert "toleration" in found.remedy
     assert "Not by: any repair" in found.remedy
     assert found.command is None
@@ -166,7 +164,7 @@ def test_of_two_effects_the_one_that_is_not_tolerated(world):
     node(world, "w1")["taints"] = [dict(CAF), {**CAF, "effect": "NoSchedule"}]
     waiting(world, NAMED, [{"key": "caf", "operator": "Exists", "effect": "NoExecute"}])
     _dummy, (found,) = judged(world, "KM513")
-    assert found.summary.startswith("the taint caf=log:NoSchedule of w1 keeps")
+    assert found.summary.startswith("the taint caf=log:NoSchedule of w1 ")
 
 
 def test_one_finding_for_a_taint_of_many_nodes_and_owners(world):
@@ -176,8 +174,8 @@ def test_one_finding_for_a_taint_of_many_nodes_and_owners(world):
         waiting(world, NAMED, owner=f"ReplicaSet/r{number}")
     _dummy, (found,) = judged(world, "KM513")
     assert (found.host, found.node) == (None, None)
-    assert "of m2, w1 keeps" in found.summary
-    assert "and 3 more away: 16 pods wait" in found.summary
+    assert "of m2, w1 excludes" in found.summary
+    assert "and 3 more: 16 pods wait" in found.summary
 
 
 def test_a_list_that_was_cut_is_never_clear(world):
@@ -194,7 +192,7 @@ def test_a_list_that_was_cut_is_never_clear(world):
         (
             None,
             "warning",
-            ("cordoned", "person", LONG),
+            ("cordoned", "user", LONG),
         ),
         (
             {"run": "r1", "reason": "kernel", "held": True},
@@ -256,7 +254,8 @@ def test_fences(world, taint, severity, said):
     assert verdicts == {"KM514": "present" if said else "clear"}
     assert [one.severity for one in found] == ([severity] if said else [])
     assert all(
-        one.summary.startswith(said) and "nothing here removes it" in one.remedy for one in found
+        one.summary.startswith(said) and "kubemend does not remove it" in one.remedy
+        for one in found
     )
 
 
@@ -322,7 +321,7 @@ def test_a_node_whose_age_is_not_known(world, taint, verdict):
 
 @pytest.mark.parametrize(
     ("taint", "words"),
-    [(UNINITIALISED, "cloud controller manager: install"), (CILIUM, "no toleration")],
+    [(UNINITIALISED, "cloud controller manager. Install"), (CILIUM, "no toleration")],
 )
 def test_pods_get_no_toleration_of_a_node_that_is_not_set_up(world, taint, words):
     for item in world.data("api", "nodes")["items"]:

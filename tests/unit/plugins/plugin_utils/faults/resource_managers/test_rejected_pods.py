@@ -864,7 +864,7 @@ def test_a_pod_that_was_admitted_again(rebooted):
     seen = finding(world, "KM328")
     assert (seen.host, seen.node, seen.because) == ("w1", "w1", ("KM324",))
     assert finding(world, "KM320").because == ("KM324", "KM328")
-    facts(seen.summary, "kubelet", "n/training", "admitted again")
+    facts(seen.summary, "kubelet", "checked the pods of this node again", "n/training")
     assert seen.evidence[0].text == "the kubelet runs since 2027-01-15T08:00:00Z"
     assert (
         "(first seen by a kubelet 2027-01-15T07:00:00Z, rejected 2027-01-15T08:00:04Z)"

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pods that no scheduler can help.
 
-Held back, with a kubelet that does not take them up, or not even made (KM218 to KM223).
+Held back, with a kubelet that does not take them up, or not created (KM218 to KM223).
 """
 
 from __future__ import annotations
@@ -219,9 +219,9 @@ def test_a_kubelet_that_does_not_take_it_up(world, name, ready, more, verdict):
     for found in findings:
         clause = "is not ready (Ready is Unknown since"
         if name == "gone":
-            clause = "is none of this cluster"
+            clause = "does not exist in this cluster"
         elif ready == "True":
-            clause = "is Ready, but does not"
+            clause = "is Ready but does not"
         assert clause in found.summary
         assert found.node == name
         assert (found.host == "w1") is (name == "w1")

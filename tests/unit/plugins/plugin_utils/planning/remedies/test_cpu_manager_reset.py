@@ -256,7 +256,7 @@ def test_the_steps_of_a_reset(node):
         one["path"] for one in reversed(start.change["files"])
     ]
     assert uncordon.change["node"] == drain.change["node"] == "w1"
-    # A cordon of a repair is never one that a person comes back for.
+    # A cordon of a repair is never one that an operator ends.
     assert not any("held" in step.change for step in (drain, uncordon))
     assert "keep_cordon" not in planned(node(NONE), "keep_cordon")[1].change["allow"]
 
