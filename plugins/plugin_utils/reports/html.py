@@ -25,6 +25,7 @@ from markupsafe import Markup
 from ...module_utils.shared.text import counted
 from ..faults import symptoms
 from ..models import result as model_result
+from ..models.natural_order import natural
 from ..models.timeline import Timeline
 from ..planning.plan import Step
 from . import (
@@ -284,7 +285,7 @@ def _allowed(source: str) -> str:
 
 def _views(result: model_result.Result, run: Run) -> list[View]:
     """Return known clusters first, as in the text."""
-    in_order = sorted(result.hosts, key=lambda row: host_names.natural(row.host))
+    in_order = sorted(result.hosts, key=lambda row: natural(row.host))
     hosts, verdicts, findings, not_judged = (
         _by_cluster(rows)
         for rows in (in_order, result.verdicts, result.findings, result.not_judged)

@@ -233,7 +233,7 @@ def test_a_severity_of_an_unknown_code_names_the_nearest_one():
 
 
 @pytest.mark.parametrize(
-    "name, value",
+    ("name", "value"),
     [
         ("severity", {"KM1110": "info"}),
         ("severity", "{KM111O: info}"),
