@@ -168,7 +168,7 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     answered = [row for row in result.hosts if row.status == "ok"]
     gaps = _gaps(result, answered, run)
     if not answered or gaps.exist():
-        return f"No problem is known, but not everything was judged; {gaps.text()}."
+        return f"{_known(result)}, but not everything was judged; {gaps.text()}."
     hosts = counted(len(answered), "host")
     return (
         f"No problems found{_waived(result)}: {counted(result.faults, 'fault')} judged on"
@@ -176,8 +176,21 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     )
 
 
+def _known(result: model_result.Result) -> str:
+    """Return what is known of problems; a waived finding is one that is accepted."""
+    count = _waived_count(result)
+    if not count:
+        return "No problem is known"
+    verb = "is" if count == 1 else "are"
+    return f"{counted(count, 'finding')} {verb} waived and no other problem is known"
+
+
+def _waived_count(result: model_result.Result) -> int:
+    return sum(item.waived is not None for item in result.findings)
+
+
 def _waived(result: model_result.Result) -> str:
-    count = sum(item.waived is not None for item in result.findings)
+    count = _waived_count(result)
     if not count:
         return ""
     return f" but {counted(count, 'waived finding')}"
