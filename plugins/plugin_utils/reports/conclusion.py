@@ -21,6 +21,7 @@ from .run_info import Run
 HEALTHY = "healthy"
 MANUAL = "manual"
 CODES_SHOWN = 4
+LONG_REASON = 40  # characters; a short one may stand twice
 NOT_AUDITED = {
     node_hosts.NO_HOST: "not in this inventory",
     "limit": "not asked (--limit)",
@@ -247,6 +248,14 @@ def reasons(lacks: Iterable[model_result.Lack]) -> list[str]:
         _reason(status, text, collectors_by_host)
         for (status, text), collectors_by_host in sorted(groups.items())
     ]
+
+
+def without_reasons(text: str, lacks: Iterable[model_result.Lack]) -> str:
+    """Return a text without the reasons of missing answers, which the report states once."""
+    reasons = {lack.reason for lack in lacks if len(lack.reason) > LONG_REASON}
+    for reason in sorted(reasons, key=len, reverse=True):
+        text = text.replace(f" ({reason})", "").replace(f": {reason}", "")
+    return text
 
 
 def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[str]]) -> str:

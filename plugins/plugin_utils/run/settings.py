@@ -151,7 +151,9 @@ def _parsed(
         near = nearest(bad.code, known_codes, ALIKE)
         if near and bad.code.isalnum():
             hint = f"; the code nearest to {bad.code} is {near}"
-        raise SettingsError(f"{name}{location} is {shown(value)}; it must be {bad}{hint}.") from None
+        raise SettingsError(
+            f"{name}{location} is {shown(value)}; it must be {bad}{hint}."
+        ) from None
 
 
 def _require_codes(name: str, faults: Iterable[str], known_codes: list[str], location: str) -> None:
