@@ -73,7 +73,7 @@ def test_they_are_rows_of_every_report_and_the_run_goes_on(operator):
         item["code"] for item in report["verdicts"] if item["verdict"] in ("clear", "present")
     }
     assert (
-        f"WARNING KM901 w1: Host did not answer the host gave no evidence: {NO_PLUGIN}"
+        f"WARNING KM901 w1: Host gave no evidence the host gave no evidence: {NO_PLUGIN}"
         in done.words
     )
     assert "kubemend: 4 hosts, 0 critical, 4 warning" in done.stdout

@@ -21,6 +21,7 @@ from ..evidence.document import UNFORESEEN, one_line, unforeseen
 from ..models import ages, membership, node_hosts, shared_kernel, writes
 from ..models import cluster as model_cluster
 from ..models.cluster import MAX_ERROR, Cluster, Host
+from ..models.natural_order import natural
 from ..models.result import (
     FIRST,
     SEVERITIES,
@@ -350,7 +351,7 @@ class _ResultBuilder:
                 for cluster in assembled_clusters
                 if cluster.key or cluster.hosts
             ),
-            tuple(sorted(requested_rows, key=lambda row: row.host)),
+            tuple(sorted(requested_rows, key=lambda row: natural(row.host))),
             tuple(sorted(self.verdicts, key=_verdict_order)),
             tuple(sorted(self._open(), key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=_finding_order)),
@@ -406,11 +407,11 @@ def _cluster_row(cluster: Cluster) -> ClusterRow:
     return ClusterRow(_short(cluster.key) or UNPROVEN, cluster.version, names)
 
 
-def _verdict_order(verdict: Verdict) -> tuple[str, ...]:
+def _verdict_order(verdict: Verdict) -> tuple[Any, ...]:
     return (
         verdict.cluster or "~",
         verdict.code,
-        verdict.host or "",
+        natural(verdict.host),
         verdict.component or "",
     )
 
@@ -421,7 +422,7 @@ def _finding_order(finding: Finding) -> tuple[Any, ...]:
         finding.code not in FIRST,
         finding.code,
         finding.cluster or "",
-        finding.host or "",
+        natural(finding.host),
         finding.component or "",
     )
 

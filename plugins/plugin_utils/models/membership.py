@@ -19,6 +19,7 @@ from . import ages, control_plane, node_hosts
 from .cluster import STALE_LOCK_SECONDS, Cluster, Host, UnlistedMember
 from .control_plane import Process
 from .moments import timestamp
+from .natural_order import natural
 from .result import UNPROVEN
 
 
@@ -31,7 +32,7 @@ def assemble(hosts: Iterable[Host], documents: Iterable[Mapping[str, Any]]) -> l
     clusters, nowhere = _place(hosts, documents)
     ordered_clusters = [clusters[key] for key in sorted(clusters)]
     for cluster in ordered_clusters:
-        cluster.hosts.sort(key=lambda host: host.host)
+        cluster.hosts.sort(key=lambda host: natural(host.host))
         _find_members(cluster)
     if nowhere:
         ordered_clusters.append(Cluster(None, nowhere))
@@ -163,7 +164,7 @@ def _find_members(cluster: Cluster) -> None:
             named.update(hosts_by_name[alias].host for alias in aliases if alias in hosts_by_name)
         elif strangers.keys().isdisjoint(aliases):
             strangers.update(dict.fromkeys(aliases, UnlistedMember(aliases[0], source)))
-    cluster.members = [members[name] for name in sorted(members)]
+    cluster.members = [members[name] for name in sorted(members, key=natural)]
     cluster.strangers = list({stranger.name: stranger for stranger in strangers.values()}.values())
     # Silent hosts that nothing names: where the inventory calls a host otherwise than its cluster
     # does, a stranger may be one.

@@ -28,8 +28,9 @@ from ...module_utils.shared.step_kinds import (
     kind_of,
 )
 from ..evidence.document import UNFORESEEN, unforeseen
-from ..models import writes
+from ..models import natural_order, writes
 from ..models.cluster import Cluster
+from ..models.natural_order import natural
 from ..models.result import Finding
 
 WAIT_SECONDS = 120
@@ -200,7 +201,7 @@ def _groups(
     # The least recent of two is forgotten: the other is of the host that does the steps for it.
     document_of = functools.lru_cache(2)(document_of)
     groups: list[tuple[int, tuple[Step, ...]]] = []
-    for number, finding in sorted(enumerate(findings), key=lambda row: row[1].host or ""):
+    for number, finding in sorted(enumerate(findings), key=lambda row: natural(row[1].host)):
         remedy = remedies.get(finding.code)
         if remedy is None or finding.cluster not in by_key:
             continue
@@ -400,7 +401,10 @@ BELOW = frozenset(("kubelet", "containerd", "crio", "docker", "cri-docker", "cri
 CLEAN_UP, PATCH, PINNED = step_kinds.CLEAN_UP, "patch", "pinned"
 
 
-def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bool, str, int, str]:
+_Order = tuple[str, int, bool, natural_order.Key, int, str]
+
+
+def _order(group: Sequence[Step], masters: frozenset[str]) -> _Order:
     step = group[0]
     rank = kind_of(step.remedy).order
     # What was interrupted is ended before anything is begun: another host's step may rest on it.
@@ -410,7 +414,7 @@ def _order(group: Sequence[Step], masters: frozenset[str]) -> tuple[str, int, bo
         step.cluster or "",
         max(rank, 8) if rank else 0,
         step.host not in masters,
-        step.host,
+        natural(step.host),
         rank,
         step.component or "",
     )

@@ -21,6 +21,7 @@ from .run_info import Run
 HEALTHY = "healthy"
 MANUAL = "manual"
 CODES_SHOWN = 4
+LONG_REASON = 40  # characters; a short one may stand twice
 NOT_AUDITED = {
     node_hosts.NO_HOST: "not in this inventory",
     "limit": "not asked (--limit)",
@@ -168,7 +169,7 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     answered = [row for row in result.hosts if row.status == "ok"]
     gaps = _gaps(result, answered, run)
     if not answered or gaps.exist():
-        return f"No problem is known, but not everything was judged; {gaps.text()}."
+        return f"{_known(result)}, but not everything was judged; {gaps.text()}."
     hosts = counted(len(answered), "host")
     return (
         f"No problems found{_waived(result)}: {counted(result.faults, 'fault')} judged on"
@@ -176,8 +177,21 @@ def conclusion(result: model_result.Result, run: Run) -> str:
     )
 
 
+def _known(result: model_result.Result) -> str:
+    """Return what is known of problems; a waived finding is one that is accepted."""
+    count = _waived_count(result)
+    if not count:
+        return "No problem is known"
+    verb = "is" if count == 1 else "are"
+    return f"{counted(count, 'finding')} {verb} waived and no other problem is known"
+
+
+def _waived_count(result: model_result.Result) -> int:
+    return sum(item.waived is not None for item in result.findings)
+
+
 def _waived(result: model_result.Result) -> str:
-    count = sum(item.waived is not None for item in result.findings)
+    count = _waived_count(result)
     if not count:
         return ""
     return f" but {counted(count, 'waived finding')}"
@@ -234,6 +248,14 @@ def reasons(lacks: Iterable[model_result.Lack]) -> list[str]:
         _reason(status, text, collectors_by_host)
         for (status, text), collectors_by_host in sorted(groups.items())
     ]
+
+
+def without_reasons(text: str, lacks: Iterable[model_result.Lack]) -> str:
+    """Return a text without the reasons of missing answers, which the report states once."""
+    reasons = {lack.reason for lack in lacks if len(lack.reason) > LONG_REASON}
+    for reason in sorted(reasons, key=len, reverse=True):
+        text = text.replace(f" ({reason})", "").replace(f": {reason}", "")
+    return text
 
 
 def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[str]]) -> str:

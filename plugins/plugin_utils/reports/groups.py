@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 from ..faults import graph
 from ..models import result as model_result
-from .phrases import finding_order
+from .phrases import Order, finding_order
 
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b")
 ADDRESS_DOTS = 3
 # A name is a word of its own: w1 is no part of w10, of w1.example and of db-w1.
 _BEFORE, _AFTER = r"(?<![\w.-])", r"(?![\w-]|\.\w)"
 PLACEHOLDER = "HOST"  # in a text that all hosts of a group share
-Order = tuple[int, bool, str, str, str]
 FixLabel = Callable[[model_result.Finding], str]
 GROUPS_SHOWN = 3  # of one fault, if its texts differ; all others are one more group
 

@@ -5,20 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
+
+from ..models.natural_order import DIGITS, NUMBER, natural
 
 ITEMS_SHOWN = 8  # names and ranges in one line
 RUN = 4  # fewer names are shorter than a range
-_NUMBER = re.compile(r"([0-9]+)")
-
-
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return the sort key of a name in which w2 is before w10."""
-    parts = _NUMBER.split(name)
-    return tuple(
-        (index % 2, int(part[:18]) if index % 2 else 0, part) for index, part in enumerate(parts)
-    )
 
 
 def join(names: Iterable[str], shown: int = ITEMS_SHOWN) -> str:
@@ -69,14 +61,14 @@ def _folded(run: list[str]) -> Iterator[list[str]]:
 
 def _next_place(first: str, second: str) -> int:
     """Return the part of two names whose number grows by one, if nothing else differs; else -1."""
-    old, new = _NUMBER.split(first), _NUMBER.split(second)
+    old, new = NUMBER.split(first), NUMBER.split(second)
     if len(old) != len(new):
         return -1
     differing = [index for index, part in enumerate(old) if part != new[index]]
     if len(differing) != 1 or differing[0] % 2 == 0:
         return -1
     number, following = old[differing[0]], new[differing[0]]
-    if max(len(number), len(following) - 1) > 18 or int(following) != int(number) + 1:
+    if max(len(number), len(following) - 1) > DIGITS or int(following) != int(number) + 1:
         return -1
     if (number[0] == "0" or following[0] == "0") and len(number) != len(following):
         return -1  # w09 and w10 belong together, w9 and w010 do not

@@ -25,6 +25,7 @@ from markupsafe import Markup
 from ...module_utils.shared.text import counted
 from ..faults import symptoms
 from ..models import result as model_result
+from ..models.natural_order import natural
 from ..models.timeline import Timeline
 from ..planning.plan import Step
 from . import (
@@ -220,7 +221,7 @@ def render(result: model_result.Result, run: Run, report: str = "") -> str:
             hosts=sum(len(view.hosts) for view in views),
             findings=sum(len(view.findings) for view in views),
             clean=sum(bool(place.claim) for view in views for place in view.hosts),
-            left_out=_left_out(item for item in result.not_judged if item.cluster not in keys),
+            left_out=_left_out(_skipped_nowhere(result, keys)),
             box=(cause_graph.BOX_WIDTH, cause_graph.BOX_HEIGHT),
             steps=_steps(run),
             timelines=[_timeline(pod_timeline) for pod_timeline in run.timelines],
@@ -284,7 +285,7 @@ def _allowed(source: str) -> str:
 
 def _views(result: model_result.Result, run: Run) -> list[View]:
     """Return known clusters first, as in the text."""
-    in_order = sorted(result.hosts, key=lambda row: host_names.natural(row.host))
+    in_order = sorted(result.hosts, key=lambda row: natural(row.host))
     hosts, verdicts, findings, not_judged = (
         _by_cluster(rows)
         for rows in (in_order, result.verdicts, result.findings, result.not_judged)
@@ -335,7 +336,7 @@ def _view(number: int, rows: _ClusterRows, result: model_result.Result, run: Run
         " ".join(covered).strip(),
         tuple(_claims(about)),
         tuple(conclusion.reasons(lack for lack in result.lacks if lack.cluster == rows.key)),
-        _left_out(rows.not_judged),
+        _left_out(_skipped(rows, result)),
         tuple(
             (verdict, tuple(codes.split())) for verdict, codes in phrases.clear_rows(rows.verdicts)
         ),
@@ -356,6 +357,22 @@ def _notes(verdicts: Iterable[model_result.Verdict], run: Run) -> tuple[str, ...
     """Return each note once, with the faults that it is about and with readable times."""
     now = headline.now(run)
     return tuple(times.readable(note, now) for note in text_gaps.note_texts(verdicts, run))
+
+
+def _skipped(rows: _ClusterRows, result: model_result.Result) -> Sequence[model_result.NotJudged]:
+    """Return what was not judged of a cluster; of the only one also what belongs to none."""
+    if len(phrases.cluster_keys(result)) == 1:
+        return result.not_judged
+    return rows.not_judged
+
+
+def _skipped_nowhere(
+    result: model_result.Result, keys: Collection[str | None]
+) -> list[model_result.NotJudged]:
+    """Return what was not judged and belongs to no cluster, where no cluster shows it."""
+    if len(keys) == 1:
+        return []
+    return [item for item in result.not_judged if item.cluster not in keys]
 
 
 def _left_out(items: Iterable[model_result.NotJudged]) -> tuple[tuple[str, str], ...]:

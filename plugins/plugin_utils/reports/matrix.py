@@ -173,10 +173,14 @@ def _row_order(row: Row) -> tuple[list[int], tuple[str, ...]]:
 
 
 def _troubled_codes(table: States) -> list[str]:
-    codes: set[str] = set()
+    """Return the codes of the columns, worst first: a wide table shows only its first ones."""
+    worst: dict[str, int] = {}
     for row in table.values():
-        codes.update(code for code, state in row.items() if state in TROUBLE)
-    return sorted(codes)
+        for code, state in row.items():
+            if state in TROUBLE:
+                index = STATES.index(state)
+                worst[code] = min(worst.get(code, index), index)
+    return sorted(worst, key=lambda code: (worst[code], code))
 
 
 def _cells(row: _HostStates, codes: Iterable[str]) -> tuple[str, ...]:

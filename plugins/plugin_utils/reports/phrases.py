@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ...module_utils.shared import collector_names
 from ..evidence.document import one_line
 from ..faults import CATALOGUE
+from ..models import natural_order, writes
 from ..models import result as model_result
-from ..models import writes
+from ..models.natural_order import natural
 from ..models.result import UNPROVEN
 from ..planning import check_mode
 from ..planning.plan import Step, only_risk
@@ -20,6 +21,7 @@ from . import host_names
 from .run_info import Run
 
 NAMES_SHOWN = 20
+Order = tuple[int, bool, str, natural_order.Key, str]  # of findings
 CONTROL_PLANE = "control plane"  # what lacks where no host of it is known
 _FLAG = re.compile(r"--([a-z0-9][a-z0-9-]*)")
 ORDER = {
@@ -150,14 +152,14 @@ def cluster_keys(result: model_result.Result) -> list[str | None]:
     return sorted(keys, key=lambda key: key is None)
 
 
-def finding_order(finding: model_result.Finding) -> tuple[int, bool, str, str, str]:
+def finding_order(finding: model_result.Finding) -> Order:
     """Return the sort key of a finding: worst first, waived ones last."""
     order = len(model_result.SEVERITIES)
     if finding.severity in model_result.SEVERITIES:
         order = model_result.SEVERITIES.index(finding.severity)
     if finding.waived is not None:
         order += len(model_result.SEVERITIES)
-    code, host, component = finding.code, finding.host or "", finding.component or ""
+    code, host, component = finding.code, natural(finding.host), finding.component or ""
     return order, code not in model_result.FIRST, code, host, component
 
 

@@ -72,7 +72,7 @@ def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Pai
     page.gap()
     compared(page, run)
     page.gap()
-    _plan(page, run)
+    _plan(page, run, result.lacks)
     _end(page, result, run, [entry for key in keys for entry in chains[key]])
     return page.text()
 
@@ -154,7 +154,7 @@ def _changes(page: Page, run: Run, findings: Sequence[model_result.Finding], cha
         page.prose("nothing", label=f"{change}: ", kind="good")
 
 
-def _plan(page: Page, run: Run) -> None:
+def _plan(page: Page, run: Run, lacks: Sequence[model_result.Lack]) -> None:
     """Write the steps in their order with their states; with --diff also the changes.
 
     Steps that differ only in their host are one entry, without --diff: those that follow each
@@ -164,8 +164,9 @@ def _plan(page: Page, run: Run) -> None:
     if run.plan:
         page.line("plan:")
     entries = list(_alike_steps(run, done))
-    for text, steps in entries[:STEPS_SHOWN]:
-        _steps(page, text, steps, run)
+    for (text, kind, note), steps in entries[:STEPS_SHOWN]:
+        step_text = conclusion.without_reasons(text, lacks), kind, note
+        _steps(page, step_text, steps, run)
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
         page.prose(f"and {counted(hidden, 'step')} more, all in report.json")
@@ -270,7 +271,7 @@ def _cluster(
     for text, names in conclusion.about_hosts(hosts, findings, result, run).items():
         page.prose(f"{text}: {host_names.join(names)}", indent=0)
     _silent(page, hosts, entries)
-    text_gaps.notes(page, verdicts, run)
+    text_gaps.notes(page, verdicts, run, _at(key, result.lacks))
 
 
 def _at(key: str | None, rows: Iterable[Row]) -> list[Row]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ...module_utils.shared.text import counted
 from ..models import result as model_result
-from . import host_names, phrases
+from . import conclusion, host_names, phrases
 from .run_info import Run
 from .text_page import Page
 
@@ -77,7 +77,12 @@ def clear(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> Non
             page.prose(_titled([code], run), label=label, kind=verdict, indent=0)
 
 
-def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> None:
+def notes(
+    page: Page,
+    verdicts: Iterable[model_result.Verdict],
+    run: Run,
+    lacks: Sequence[model_result.Lack] = (),
+) -> None:
     """Write each note once, with the faults that it is about.
 
     A list of what is in order, such as each restart that was meant, is for -v and report.html, and
@@ -85,7 +90,7 @@ def notes(page: Page, verdicts: Iterable[model_result.Verdict], run: Run) -> Non
     """
     shown = [item for item in verdicts if run.verbose or not _is_detail(item)]
     for note in note_texts(shown, run):
-        page.prose(f"note: {note}", indent=0)
+        page.prose(f"note: {conclusion.without_reasons(note, lacks)}", indent=0)
 
 
 def _is_detail(item: model_result.Verdict) -> bool:

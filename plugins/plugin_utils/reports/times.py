@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 _TIME = re.compile(
     r"(?:\b(since|at|on|until|till|before|after|from|by) )?"
     r"\b([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.[0-9]+)?"
-    r"(Z|[+-][0-9]{2}:?[0-9]{2})(?![0-9:])"
+    r"(Z|[+-][0-9]{2}:?[0-9]{2})(?![0-9]|:[0-9])"
 )
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 _AGED = ("since", "at", "on", None)

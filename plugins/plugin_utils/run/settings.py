@@ -18,6 +18,7 @@ from .variable_kinds import BadValue
 from .variables import VARIABLES, Variable
 
 PREFIX = "kubemend_"
+ALIKE = 0.5  # of a code to the one that is meant
 
 
 class SettingsError(ValueError):
@@ -127,24 +128,32 @@ def check(
     wrong = unknown_names(mapping)
     if wrong:
         raise SettingsError(complain_about(wrong[0], location))
+    known_codes = sorted(codes or ())
     values = {
-        name: _parsed(name, variable, mapping.get(name), location)
+        name: _parsed(name, variable, mapping.get(name), location, known_codes)
         for name, variable in VARIABLES.items()
     }
     if codes is not None:
-        known_codes = sorted(codes)
         for name in ("kubemend_faults", "kubemend_severity"):
             _require_codes(name, values[name] or (), known_codes, location)
     return Settings(values)
 
 
-def _parsed(name: str, variable: Variable, value: Any, location: str) -> Any:
+def _parsed(
+    name: str, variable: Variable, value: Any, location: str, known_codes: Collection[str]
+) -> Any:
     if value is None:
         return variable.default
     try:
         return variable.kind.parse(value)
     except BadValue as bad:
-        raise SettingsError(f"{name}{location} is {shown(value)}; it must be {bad}.") from None
+        hint = ""
+        near = nearest(bad.code, known_codes, ALIKE)
+        if near and bad.code.isalnum():
+            hint = f"; the code nearest to {bad.code} is {near}"
+        raise SettingsError(
+            f"{name}{location} is {shown(value)}; it must be {bad}{hint}."
+        ) from None
 
 
 def _require_codes(name: str, faults: Iterable[str], known_codes: list[str], location: str) -> None:

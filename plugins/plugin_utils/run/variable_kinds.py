@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from ..safe_io import yaml_nodes
 
 _TRUE = frozenset(("true", "yes", "on", "1", "y", "t"))
 _FALSE = frozenset(("false", "no", "off", "0", "n", "f"))
+_CODE = re.compile(r"KM[0-9]{3}")
+_SEVERITIES = "a mapping of fault codes such as {KM514: info}, each to critical, warning or info"
 _RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
 _MINOR = re.compile(r"v?(1\.[1-9][0-9]{0,2})(?:\.[0-9]{1,3})?")
 _POD = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
@@ -26,7 +28,14 @@ _UID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-f]{
 
 
 class BadValue(ValueError):
-    """A value that is not allowed; the message says what is allowed."""
+    """A value that is not allowed; the message says what is allowed.
+
+    code: what stands where a fault code must be, if that is what is wrong
+    """
+
+    def __init__(self, allowed: str, code: str = "") -> None:
+        super().__init__(allowed)
+        self.code = code
 
 
 Parser = Callable[[Any], Any]
@@ -157,10 +166,14 @@ def _faults(value: Any) -> frozenset[str] | None:
         if items:
             return None
         raise BadValue("all, or a list of fault codes such as KM101")
-    wrong = [item for item in items if not re.fullmatch(r"KM[0-9]{3}", item)]
+    wrong = _not_codes(items)
     if wrong:
-        raise BadValue("all, or a list of fault codes such as KM101")
+        raise BadValue("all, or a list of fault codes such as KM101", wrong[0])
     return frozenset(items)
+
+
+def _not_codes(items: Iterable[str]) -> list[str]:
+    return [item for item in items if not _CODE.fullmatch(item)]
 
 
 def _pod(value: Any) -> str:
@@ -235,16 +248,16 @@ def _pattern(value: Any) -> str:
 
 def _severities(value: Any) -> dict[str, str]:
     """Return {code: severity}, from a mapping or from its text as YAML."""
-    refusal = BadValue(
-        "a mapping of fault codes such as {KM514: info}, each to critical, warning or info"
-    )
+    refusal = BadValue(_SEVERITIES)
     if isinstance(value, str):
         value = _mapping(value, refusal)
     if not isinstance(value, Mapping):
         raise refusal
     severities = {str(code).strip().upper(): severity for code, severity in value.items()}
-    codes_fit = all(re.fullmatch(r"KM[0-9]{3}", code) for code in severities)
-    if not codes_fit or not all(word in SEVERITIES for word in severities.values()):
+    wrong = _not_codes(severities)
+    if wrong:
+        raise BadValue(_SEVERITIES, wrong[0])
+    if not all(word in SEVERITIES for word in severities.values()):
         raise refusal
     if len(severities) < len(value):
         raise BadValue("a mapping that names each fault code once")

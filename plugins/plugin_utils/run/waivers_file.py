@@ -17,7 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from ..models.waivers import NEVER, Waiver
 from ..safe_io import yaml_nodes
-from .settings import SettingsError, nearest, shown
+from .settings import ALIKE, SettingsError, nearest, shown
 
 NAME = "kubemend_waivers"
 REQUIRED = ("code", "hosts", "reason", "owner", "expires")
@@ -154,7 +154,7 @@ def _require_code(text: str, node: Node, path: str, codes: Collection[str]) -> N
         problem = f"code is {shown(text)}, a glob that no fault code matches; write one as KM4*"
         raise _refusal(path, problem, node)
     problem = f"code is {shown(text)}, which this version does not judge"
-    near = nearest(text.upper(), sorted(codes), 0.5)
+    near = nearest(text.upper(), sorted(codes), ALIKE)
     way_out = f"the nearest one is {near}" if near else "docs/faults.md lists all codes"
     raise _refusal(path, f"{problem}; {way_out}", node)
 

@@ -462,8 +462,8 @@ def _lasts(limits: model_limits.Limits, setting: persistent_sysctl.Lasting) -> s
     key, target = setting.key, setting.wanted
     later = persistent_sysctl.later(limits, key, target)
     advice = later.why or (
-        f"write {key} = {target} where no other file overrides it: the plan does, in"
-        f" {persistent_sysctl.FILE}"
+        f"the plan writes {key} = {target} to {persistent_sysctl.FILE}, which no other file"
+        " overrides"
     )
     if later.edit:
         advice += ": the plan makes it, and a revert takes it back"

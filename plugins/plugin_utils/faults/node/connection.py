@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...evidence.document import NEVER_BEGAN
+from ...evidence.sources import BROKEN
 from ...models.cluster import Host
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, node_check
@@ -17,6 +18,10 @@ from ..base import CheckResult, Detection, node_check
 # Messages of ssh, sudo, su and Ansible, and of kubemend where no Python is found. The first that
 # matches counts: what becomes root also says "permission denied" or "timed out".
 ADVICE = (
+    (
+        re.escape(BROKEN),
+        "copy the file again from where it was written, or audit the host again",
+    ),
     (re.escape(NEVER_BEGAN), "correct the inventory: the reason names what Ansible cannot use"),
     (
         r"sudo: (a password|a terminal|not found|command not found)|sudo password|sudoers"
@@ -57,7 +62,7 @@ EFFECTS = {"unreachable": "did not answer"}
 
 @node_check(
     "KM901",
-    "Host did not answer",
+    "Host gave no evidence",
     severity="warning",
     applies="every host that the run asked",
 )
@@ -71,13 +76,19 @@ def unanswered(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
         return
     reason = host.reason or host.status
     hit = Detection(
-        f"the host {EFFECTS.get(host.status, 'gave no evidence')}: {reason}",
+        _effect(host.status, reason),
         (EvidenceRef("log", host.host, text=reason),),
         f"{advice(reason)}. Until then the state of the host is unknown",
         host.host,
         host.node,
     )
     yield CheckResult((hit,), host=host.host)
+
+
+def _effect(status: str, reason: str) -> str:
+    if reason.startswith(BROKEN):
+        return reason
+    return f"the host {EFFECTS.get(status, 'gave no evidence')}: {reason}"
 
 
 def advice(reason: str) -> str:

@@ -186,8 +186,8 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
         severity = "warning"
     return Detection(
         one_line(
-            f"the kubelet of {host.host} calls its node {identity.name}, by {_by(host)} and its"
-            f" certificate is that of {node}: {_refused_state(cluster, host, view)}",
+            f"the kubelet calls its node {identity.name}, by {_by(host)} and its certificate is"
+            f" {_former_owner(host, node)}: {_refused_state(cluster, host, view)}",
             500,
         ),
         tuple(proofs),
@@ -236,11 +236,18 @@ def _former_name(host: Host) -> str:
     )
 
 
+def _former_owner(host: Host, node: str | None) -> str:
+    """Return whose certificate it is; a heading has the name of the host already."""
+    if node == host.host:
+        return "of the former name"
+    return f"that of {node}"
+
+
 def _former(host: Host, name: str) -> Detection:
     """Report a kubelet whose name is correct, but which was started under another one."""
     return Detection(
-        f"the kubelet of {host.host} runs as {name}, which the API refuses: its name is {host.node}"
-        " again, but it was started before that",
+        f"the kubelet runs as {name}, which the API refuses: its name is right again, but it was"
+        " started before that",
         tuple(_identity(host)),
         "systemctl restart kubelet: it reads its name at its start only",
         host=host.host,
@@ -347,7 +354,7 @@ def _moved(
     pinned: bool,
     stale: bool,
 ) -> Detection:
-    identity, name = host.identity, host.node or host.host
+    identity = host.identity
     changes, advice = _changes(host, view, listens, pinned, stale)
     proofs = [_flag_proof(host, flag) for flag in [*listens, *_gone(host, ADVERTISED)]]
     if pinned:
@@ -367,8 +374,7 @@ def _moved(
         severity = "warning"
     return Detection(
         one_line(
-            f"the address of {name} changed: {'; '.join(changes)}; the machine has"
-            f" {and_others(addresses)}",
+            f"its address changed: {'; '.join(changes)}; the machine has {and_others(addresses)}",
             500,
         ),
         (*proofs, table),

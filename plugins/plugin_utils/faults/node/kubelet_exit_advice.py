@@ -245,10 +245,7 @@ def remedy(status: KubeletStatus, unit: str, owner: Supervisor | None = None) ->
     if advice:
         return f"{advice}; then {start}"
     if status.state.kind == systemd_unit.STOPPED:
-        return (
-            f"find out who stopped it, and why (journalctl -u {unit}); systemctl start {unit}"
-            " brings it back"
-        )
+        return f"systemctl start {unit}; find out who stopped it, and why (journalctl -u {unit})"
     if status.death is not None and _CRASH.search(status.death.line):
         return f"{_CRASH_CURE}; then {start}"
     log = f"journalctl -u {unit} -n 200"

@@ -78,10 +78,10 @@ def _hit(
     devices: Sequence[SilentDevice],
     tasks: Sequence[Task],
 ) -> Detection:
-    node, clauses = host.node or host.host, _clauses(dead, devices, tasks)
+    clauses = _clauses(dead, devices, tasks)
     return Detection(
-        f"{node} {' and '.join(clauses)}; pods that use them do not start or end, and a kubelet or"
-        " runtime that touches them hangs",
+        f"the node {' and '.join(clauses)}; pods that use them do not start or end, and a kubelet"
+        " or runtime that touches them hangs",
         (
             *(_answer(host, item) for item in dead[:SHOWN]),
             *(_counters(host, item) for item in devices[:SHOWN]),

@@ -34,6 +34,7 @@ from ...models.certificates import Used
 from ...models.cluster import Cluster, Host
 from ...models.etcd_members import DOWN, MemberView
 from ...models.etcd_sizes import MEBIBYTE, Size
+from ...models.natural_order import natural
 from .. import fencing
 from ..plan import Remedy, RemedyContext, Step, all_of, label, left_out
 
@@ -154,7 +155,7 @@ def _targets(cluster: Cluster) -> list[Target]:
         for view in etcd_members.view(cluster).voters
         if view.host is not None
     ]
-    return sorted(targets, key=lambda item: (item.leads, item.host.host))
+    return sorted(targets, key=lambda item: (item.leads, natural(item.host.host)))
 
 
 def _leader(cluster: Cluster) -> str | None:
@@ -193,7 +194,7 @@ def _forbidden(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
 def _foreign(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
     """Return that another tool runs this etcd, with what its user does instead."""
     for item in targets:
-        owner = installer.owner_of(scene.of(item.host.host))
+        owner = installer.owner_of(scene.of(natural(item.host.host)))
         layout = etcd_commands.tool_of(item.host).layout
         if layout in (etcd_commands.RKE2, etcd_commands.K3S):
             owner = layout

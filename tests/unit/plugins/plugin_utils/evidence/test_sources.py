@@ -53,7 +53,8 @@ def test_a_file_that_is_no_evidence_costs_its_host(tmp_path: Path, text: str) ->
         ("w/1", None): "error",
         ("m2", "cluster"): "error",
     }
-    assert found["w/1", None]["reason"].startswith(evidence_sources.BROKEN)
+    reason = found["w/1", None]["reason"]
+    assert reason.startswith(f"{evidence_sources.BROKEN}: w%2F1.json: ")
     assert [
         str(tmp_path / name) in line
         for name, line in zip(("m2.cluster.json", "w%2F1.json"), notices, strict=True)

@@ -13,6 +13,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.document import stub
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import evaluate
 from tests.unit.support.verdicts import MANAGER, SCHEDULER, present, verdicts
@@ -135,3 +136,12 @@ def test_a_check_that_fails_hides_no_deep_finding_of_a_plain_run(monkeypatch):
     result = evaluate(documents)
     assert ("KM401", "w1") in _places(result)
     assert {row.status for row in result.hosts} == {"error"}
+
+
+def test_hosts_findings_and_verdicts_come_as_people_count():
+    names = ["w10", "w2", "w1"]
+    result = evaluate([stub(name, ("kubemend_workers",), "error", "it is so") for name in names])
+    assert [row.host for row in result.hosts] == ["w1", "w2", "w10"]
+    assert [item.host for item in result.findings] == ["w1", "w2", "w10"]
+    hosts = [item.host for item in result.verdicts if item.code == "KM901"]
+    assert hosts == ["w1", "w2", "w10"]

@@ -552,3 +552,20 @@ def test_no_edit_beside_another_manifest_that_is_no_backup(world, names, settled
     (step,) = [one for one in planned(world, max_risk=2) if one.remedy == "edit_manifest"]
     assert step.allowed is settled, step
     assert settled or "second.yaml holds a manifest of the same component" in step.blocked_by
+
+
+def test_hosts_of_a_plan_come_as_people_count():
+    """w2 is before w10, in the numbers of the steps too."""
+    found = [
+        model_result.Finding("KM504", "critical", "a", f"w{n}", None, "on") for n in (10, 300, 2)
+    ]
+
+    def remedy(scene):
+        host = scene.finding.host
+        return plan.Step(host, host, "KM504", step_kinds.SWAP_OFF, 1, "swap", host)
+
+    steps = plan.plan(
+        found, [cluster.Cluster("a", [])], lambda host: {}, plan.Consent(1), {"KM504": remedy}, 1
+    )
+    assert [step.host for step in steps] == ["w2", "w10", "w300"]
+    assert [step.id[:2] for step in steps] == ["01", "02", "03"]

@@ -295,3 +295,29 @@ def test_a_code_in_the_conclusion_has_its_title():
     result = replace(CLEAN, verdicts=(*CLEAN.verdicts, Verdict("KM101", KEY, "unknown")))
     sentence = conclusion.conclusion(result, run(titles={"KM101": "Election disabled"}))
     assert "unknown: KM101 Election disabled" in sentence
+
+
+def test_the_refusal_of_the_api_is_printed_once():
+    refusal = "/etc/kubernetes/admin.conf (https://192.0.2.1:6443): dial tcp: connection refused"
+    blocked = f"no API server answers ({refusal}): manifests stay untouched"
+    steps = [
+        Step(
+            f"0{n}", f"m{n}", "KM101", "edit_manifest", 2, f"manifest {n}", "x", blocked_by=blocked
+        )
+        for n in (1, 2)
+    ]
+    note = f"the API did not answer: {refusal}"
+    result = Result(
+        clusters=(ClusterRow("k", None, ("m1", "m2")),),
+        verdicts=(Verdict("KM101", "k", "unknown", "m1", None, (), note),),
+        lacks=tuple(Lack("k", "m1", name, "error", refusal) for name in ("nodes", "locks")),
+    )
+    words = " ".join(text.render(result, run(plan=tuple(steps))).split())
+    assert words.count("connection refused") == 1
+    assert words.count("no API server answers: manifests stay untouched") == 2
+    assert "note: the API did not answer (KM101; m1)" in words
+
+
+def test_a_short_reason_may_stand_twice():
+    lacks = [Lack("k", "m1", "nodes", "error", "refused")]
+    assert conclusion.without_reasons("no answer (refused)", lacks) == "no answer (refused)"

@@ -277,3 +277,9 @@ def test_a_circle_keeps_every_finding_once():
         )
     )
     assert sorted(entry.depth for entry in rows) == [0, 1, 2]
+
+
+def test_the_host_that_is_shown_is_the_first_as_people_count():
+    (found,) = groups.group(finding("KM407", f"w{n}") for n in (10, 300, 2, 70))
+    assert found.first.host == "w2"
+    assert found.hosts == ("w2", "w10", "w70", "w300")

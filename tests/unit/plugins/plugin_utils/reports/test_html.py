@@ -233,8 +233,8 @@ def test_the_matrix_has_hosts_and_faults_worst_first_and_what_is_clean_as_one_ro
     _result, _states, table = states(5000)
     assert [codes for codes in table.columns if len(codes) == 1] == [
         ("KM101",),
-        ("KM113",),
         ("KM502",),
+        ("KM113",),
     ]
     assert [(row.kind, len(row.hosts), row.hosts[:2]) for row in table.rows] == [
         ("whole", 0, ()),
@@ -463,3 +463,28 @@ def test_a_note_about_what_is_in_order_is_folded_and_has_readable_times():
     assert "ago (2026-11-20 08:00 UTC) (" in after.partition("</details>")[0]
     assert "2026-11-20T08:00:00Z" not in page
     assert "<b>in order</b>" not in html.render(found, fleet.run())
+
+
+def test_a_code_of_the_matrix_has_its_title_and_all_titles_of_its_column():
+    page = Page(rendered())
+    titles = [value for name, value in page.attributes if name == "title"]
+    named = [title for title in titles if re.match("KM[0-9]{3} ", title or "")]
+    assert named
+    assert any(title.count("; ") and title.count("KM") > 1 for title in named)
+
+
+def test_only_a_run_that_wrote_evidence_names_its_folder():
+    assert "evidence/" in Page(rendered(mode="observe")).words.rpartition("for programs")[2]
+    assert "evidence/" not in Page(rendered(mode="replay")).words.rpartition("for programs")[2]
+
+
+def test_what_was_not_judged_of_the_only_cluster_is_one_list():
+    result = fleet.result(4)
+    words = Page(html.render(result, fleet.run(symptom=False))).words
+    assert words.count("not judged 2 faults") == 1
+    assert "not judged 1 fault" not in words
+    other = model_result.ClusterRow("other", None, ("x1",))
+    hosts = (*result.hosts, model_result.HostRow("x1", "x1", "other", "worker", "ok"))
+    several = replace(result, clusters=(*result.clusters, other), hosts=hosts)
+    words = Page(html.render(several, fleet.run(symptom=False))).words
+    assert words.count("not judged 1 fault") == 2

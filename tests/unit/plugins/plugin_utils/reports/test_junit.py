@@ -42,7 +42,7 @@ SCHEDULER = "kube-scheduler"
 TITLES = {
     "KM101": "Leader election disabled",
     "KM502": "Kubelet stopped",
-    "KM901": "Host did not answer",
+    "KM901": "Host gave no evidence",
 }
 HOSTILE = (
     "".join(map(chr, range(0x20)))
@@ -209,7 +209,7 @@ def test_a_host_that_did_not_answer_is_an_error(verdicts):
             findings=(silent,) if verdicts else (),
         )
     )
-    error = case(root, "m1", "KM901 Host did not answer").find("error")
+    error = case(root, "m1", "KM901 Host gave no evidence").find("error")
     assert (error.get("type"), error.get("message")) == ("unreachable", "timed out")
     assert (root.get("errors"), root.get("failures"), root.get("tests")) == ("1", "0", "1")
 

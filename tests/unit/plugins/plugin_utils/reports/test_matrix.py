@@ -41,3 +41,15 @@ def test_rows_that_do_not_fit_are_counted():
     assert len(table.rows) == matrix.ROWS
     assert table.hidden == 999 - matrix.ROWS
     assert sum(len(row.hosts) for row in table.rows) + table.hidden == 999
+
+
+def test_the_columns_with_the_worst_findings_come_first():
+    said = {
+        "w1": {"KM101": "unknown", "KM204": "warning", "KM218": "info", "KM904": "warning"},
+        "w2": {"KM502": "critical", "KM204": "clear", "KM900": "not_applicable"},
+    }
+    hosts = [model_result.HostRow(host, None, "k", "worker", "ok") for host in said]
+    table = matrix.make(hosts, said)
+    assert [codes[0] for codes in table.columns] == ["KM502", "KM204", "KM904", "KM218", "KM101"]
+    (first,) = (row for row in table.rows if row.hosts == ("w2",))
+    assert first.cells[0] == "critical"

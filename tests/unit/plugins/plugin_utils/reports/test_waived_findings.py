@@ -223,6 +223,18 @@ def test_the_conclusion_names_waived_findings_and_calls_their_host_not_healthy()
     assert conclusion.about_hosts(found.hosts, found.findings, found, run()) == {"healthy": ["w2"]}
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "1 finding is waived"), (2, "2 findings are ")])
+def test_the_conclusion_of_an_audit_with_gaps_names_waived_findings_too(count, said):
+    whole = result(*[ACCEPTED] * count)
+    silent = replace(
+        whole, hosts=(*whole.hosts, replace(whole.hosts[0], host="w9", status="error"))
+    )
+    sentence = conclusion.conclusion(silent, run())
+    assert sentence.startswith(said)
+    assert "not everything was judged" in sentence
+    assert "No problem" not in sentence
+
+
 def test_the_causes_of_a_symptom_say_that_they_are_waived():
     symptom = Symptom("node_unreachable", "Node gone", ("KM407", "KM502"))
     found = result(ACCEPTED, COUNTING)

@@ -230,3 +230,25 @@ def test_a_severity_that_is_none_is_refused(given):
 def test_a_severity_of_an_unknown_code_names_the_nearest_one():
     with pytest.raises(SettingsError, match=r"kubemend_severity names KM411, .*KM410"):
         check({"kubemend_severity": {"KM411": "info"}}, codes=["KM410", "KM514"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("severity", {"KM1110": "info"}),
+        ("severity", "{KM111O: info}"),
+        ("severity", {"km11": "info"}),
+        ("faults", "KM1110"),
+        ("faults", ["KM514", "111"]),
+    ],
+)
+def test_what_has_no_form_of_a_code_names_the_nearest_one_too(name, value):
+    with pytest.raises(SettingsError, match=f"^kubemend_{name} is .* is KM111[.]$"):
+        check({f"kubemend_{name}": value}, codes=["KM111", "KM514"])
+
+
+@pytest.mark.parametrize("code", ["KM4*", "swap"])
+def test_what_is_like_no_code_names_none(code):
+    with pytest.raises(SettingsError) as caught:
+        check({"kubemend_severity": {code: "info"}}, codes=["KM410", "KM514"])
+    assert "nearest" not in str(caught.value)

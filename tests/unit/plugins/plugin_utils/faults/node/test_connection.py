@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence import sources
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.document import (
     NEVER_BEGAN,
+    write,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import evaluate
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import connection
 from tests.unit.support.verdicts import present, verdicts
 
@@ -57,3 +61,18 @@ def test_a_host_without_evidence(world, status):
     assert present(result) == {("KM901", "m2", None)}
     assert verdicts(result, "KM901")["m1"] == "clear"
     assert connection.advice(result.findings[0].evidence[0].text) in result.findings[0].remedy
+
+
+@pytest.mark.parametrize("size", [0, 1, 2000])
+def test_a_cut_file_is_named_and_the_host_is_not_called_silent(world, tmp_path, size):
+    for host in world.documents.values():
+        write(host, tmp_path)
+    file = tmp_path / "w1.json"
+    file.write_bytes(file.read_bytes()[:size])
+    result = evaluate(sources.stream([tmp_path]))
+    (found,) = (item for item in result.findings if item.code == "KM901")
+    assert found.host == "w1"
+    assert "w1.json: no whole JSON document" in found.summary
+    assert "the host " not in found.summary
+    assert found.remedy.startswith("copy the file again")
+    assert "answer" not in CATALOGUE["KM901"].title

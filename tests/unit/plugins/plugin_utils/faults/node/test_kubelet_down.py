@@ -342,7 +342,7 @@ def test_watches_are_another_fault_than_instances(world):
                 "it is enabled and exited cleanly: it was stopped, or what it requires was"
                 " stopped, since 2026-11-22T18:31:29+0000"
             ),
-            "systemctl start kubelet.service brings it back",
+            "systemctl start kubelet.service; find out",
         ),
         (
             {**STOPPED, "unit_file_state": "disabled"},
