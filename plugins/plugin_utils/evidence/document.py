@@ -299,7 +299,7 @@ def parsed(location: str, data: bytes) -> dict[str, Any]:
     except OverflowError as error:
         raise EvidenceError(f"{location}: {error}.") from None
     except (ValueError, RecursionError):
-        raise EvidenceError(f"{location}: no whole JSON document.") from None
+        raise EvidenceError(f"{location}: no JSON, or cut.") from None
     try:
         return validate(document)
     except EvidenceError as error:

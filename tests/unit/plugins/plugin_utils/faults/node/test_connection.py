@@ -72,7 +72,7 @@ def test_a_cut_file_is_named_and_the_host_is_not_called_silent(world, tmp_path, 
     result = evaluate(sources.stream([tmp_path]))
     (found,) = (item for item in result.findings if item.code == "KM901")
     assert found.host == "w1"
-    assert "w1.json: no whole JSON document" in found.summary
+    assert "w1.json: no JSON, or cut" in found.summary
     assert "the host " not in found.summary
     assert found.remedy.startswith("copy the file again")
     assert "answer" not in CATALOGUE["KM901"].title
