@@ -117,7 +117,7 @@ OF_NODES = frozenset(
         "seccomp-library-too-old",
         "vsphere-disk-without-uuid",
         "zfs-not-in-kernel",
-        "zfs-pool-suspended",
+        "zfs-pool-without-input-and-output",
         "zfs-program-missing",
     )
 )

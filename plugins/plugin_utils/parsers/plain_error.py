@@ -46,6 +46,8 @@ _TOML = re.compile(
 _OF_CONTAINER = re.compile(
     r"OCI runtime (?:create|exec) failed|failed to create (?:containerd|shim) task|/kubelet/pods/"
 )
+# The value of an annotation is no file.
+_ANNOTATION = re.compile(r"[Aa]nnotation\b")
 _PARSERS = (("TOML", _TOML), ("YAML", _YAML), ("JSON", _JSON))
 # Programs that own a socket, by a part of its path.
 SOCKETS: Mapping[str, str] = {
@@ -237,7 +239,7 @@ def _with_place(row: Known, settings: str) -> Known:
 def _of_parser(text: str, settings: str) -> Known | None:
     """Return which file is not what its parser reads, and where."""
     name = next((name for name, pattern in _PARSERS if pattern.search(text)), "")
-    if not name:
+    if not name or _ANNOTATION.search(text):
         return None
     files = [match.group("path") for match in _FILE.finditer(text)]
     path, line = (files[-1] if files else ""), _LINE.search(text)

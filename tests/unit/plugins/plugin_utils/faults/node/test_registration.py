@@ -109,7 +109,7 @@ def cause(world):
     [
         ([REFUSED_TOKEN], "401 Unauthorized", "kubeadm token create"),
         ([UNBOUND_TOKEN], "system:bootstrap:abcdef may not create", "kubeadm:kubelet-bootstrap"),
-        ([FORBIDDEN, ABSENT], "system:node:w1 may not create nodes", "--authorization-mode"),
+        ([FORBIDDEN, ABSENT], "w1 may not create nodes", "--authorization-mode"),
         ([LABELS], "node-role.kubernetes.io/worker", "--node-labels"),
         ([DIALLED], "10.0.0.9:6443", "ip route get"),
         ([PROXY_REFUSES], "a proxy, which refuses", "NO_PROXY"),
