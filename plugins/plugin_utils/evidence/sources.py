@@ -58,8 +58,8 @@ def _unread(name: str, error: EvidenceError) -> dict[str, Any]:
     """Return what stands for a file that cannot be read."""
     suffix = CLUSTER if name.endswith(CLUSTER) else ".json"
     host = unquote(name.removesuffix(suffix)) or name
-    why = str(error).rpartition(": ")[2].removesuffix(".")
-    document = stub(host, (), "error", f"{BROKEN}: {name}: {why}")
+    reason = str(error).rpartition(": ")[2].removesuffix(".")
+    document = stub(host, (), "error", f"{BROKEN}: {name}: {reason}")
     return {**document, "kind": "cluster"} if suffix == CLUSTER else document
 
 
