@@ -385,7 +385,7 @@ def made(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(procfs, "of_interest", ours)
     monkeypatch.setattr(files, "text", cgroups)
-    monkeypatch.setattr(systemd, "show", lambda names: {})
+    monkeypatch.setattr(systemd, "show", lambda names, **_more: {})
     monkeypatch.setattr(
         runtime_tool, "_program", lambda name: str(path / "bin" / "ctr") if name == "ctr" else None
     )

@@ -194,7 +194,7 @@ def _forbidden(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
 def _foreign(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
     """Return that another tool runs this etcd, with what its user does instead."""
     for item in targets:
-        owner = installer.owner_of(scene.of(natural(item.host.host)))
+        owner = installer.owner_of(scene.of(item.host.host))
         layout = etcd_commands.tool_of(item.host).layout
         if layout in (etcd_commands.RKE2, etcd_commands.K3S):
             owner = layout
