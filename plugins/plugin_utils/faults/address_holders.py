@@ -95,11 +95,22 @@ def _owner(holder: Holder) -> str:
     """Return the unit, the pod or the container that a process belongs to."""
     container = one_line(holder.container_id or "", 13)
     if holder.pod_uid:
-        inside = f"container {container} of " * bool(container)
-        return f"{inside}{'static ' * bool(holder.static)}pod {one_line(holder.pod_uid, 40)}"
+        return f"{_container(container)}{_kind(holder)} {one_line(holder.pod_uid, 40)}"
     if container:
         return f"container {container} of no pod"
     return one_line(holder.unit or "no unit", SHOWN)
+
+
+def _container(name: str) -> str:
+    if not name:
+        return ""
+    return f"container {name} of "
+
+
+def _kind(holder: Holder) -> str:
+    if holder.static:
+        return "static pod"
+    return "pod"
 
 
 def _since(holder: Holder) -> str:
@@ -136,10 +147,10 @@ def _advice(row: TakenAddress, holder: Holder) -> str:
         )
     if unit:
         return (
-            f"systemctl status {unit} tells what that is: systemctl disable --now {unit} where it"
+            f"systemctl status {unit} shows what that is: systemctl disable --now {unit} where it"
             " does not belong on this machine, else give one of both another port"
         )
     return (
-        f"ps -fp {holder.pid} tells what that is and who started it: kill {holder.pid} where it is"
+        f"ps -fp {holder.pid} shows what that is and who started it: kill {holder.pid} where it is"
         " a copy that was left, else give one of both another port"
     )

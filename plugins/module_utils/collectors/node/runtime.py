@@ -107,7 +107,7 @@ def collect(context):
         raise Absent("no kubelet")
     socket = endpoint(kubelet)
     family = _unit_name(kubelet)
-    blocks = _blocks(socket)
+    blocks = _blocks(socket, context.seconds(5))
     present = [name for name in OWN if systemd.unit(blocks.get(name, NONE))]
     kind, path = kind_of(socket, family, told_docker(kubelet), present)
     evidence = {
@@ -184,13 +184,13 @@ def _unit_name(kubelet):
     return (kubelet.get("unit") or {}).get("name") or ""
 
 
-def _blocks(named):
+def _blocks(named, seconds):
     """Return systemd's blocks of the units; {} where the runtime is part of another program."""
     if named and within(named):
         return {}
     names, properties, _dummy = question()
     try:
-        return systemd.show(names, properties)
+        return systemd.show(names, properties, seconds)
     except CommandError as error:
         raise Failed(str(error)) from error
 

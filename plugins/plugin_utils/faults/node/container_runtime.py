@@ -419,7 +419,9 @@ class Runtime:
         return any(systemd_unit.unit(record).runs for record in self._there())
 
     def _without_socket(self) -> Detection:
-        advice = f"{self._endpoint_advice()}; or " * bool(self._elsewhere())
+        advice = ""
+        if self._elsewhere():
+            advice = f"{self._endpoint_advice()}; or "
         return self._at_socket(
             f"its unit runs, and there is no socket at {self.path}{self._served()}"
             f"{self._own_endpoint()}",

@@ -187,7 +187,7 @@ class Node:
         )
         (path / "containerd").mkdir()
         self.listening, self.called = None, []
-        monkeypatch.setattr(unit, "show", lambda names, properties: self.blocks)
+        monkeypatch.setattr(unit, "show", lambda names, properties, seconds: self.blocks)
         monkeypatch.setattr(unit, "enabled", lambda name: self.enabled)
         monkeypatch.setattr(cri, "version", self.version)
 
