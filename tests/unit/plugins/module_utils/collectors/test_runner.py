@@ -749,6 +749,17 @@ def test_a_starved_worker_goes_on_while_it_will_end_in_time(
     assert (run._patience(idle_worker, 100.0 + elapsed) <= 0) is is_relieved
 
 
+@pytest.mark.parametrize(("timeout", "is_relieved"), [(30, True), (120, False)])
+def test_more_time_for_all_is_more_patience_with_one_that_is_blocked(
+    monkeypatch, idle_worker, timeout, is_relieved
+):
+    monkeypatch.setattr(channels, "runnable", lambda pid: (0.0, 0.0))
+    run = runner._Run({"timeout": timeout})
+    begin = run.end - run.seconds
+    idle_worker.job = channels.Job("a", "reads", begin, begin + 30.0)
+    assert (run._patience(idle_worker, begin + 4.0) <= 0) is is_relieved
+
+
 @pytest.mark.parametrize(
     ("processors", "begun", "is_relieved"), [(1, 11.0, False), (1, 4.0, True), (2, 11.0, True)]
 )

@@ -25,7 +25,7 @@ def test_a_clock_that_is_set_meanwhile_moves_no_limit(monkeypatch, way):
     monkeypatch.setattr(time, "time", stepped)
     assert command.run(["echo", "x"], 120) == "x\n"
     begin = time.monotonic()
-    with pytest.raises(command.CommandError, match="did not end"):
+    with pytest.raises(command.Late, match="did not end"):
         command.run(["sleep", "6000"], 0.3)
     assert run_collectors(FakeCollector("slow", hang, timeout=0.3))["slow"]["status"] == "timeout"
     assert time.monotonic() - begin < 100

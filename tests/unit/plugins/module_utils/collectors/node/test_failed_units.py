@@ -78,8 +78,19 @@ def test_a_machine_on_which_nothing_failed(machine):
         collect()
 
 
-def test_a_systemd_that_does_not_answer_in_time_is_no_machine_without_units(machine):
-    machine["list"] = command.Late("systemctl did not end within 3 s")
+@pytest.mark.parametrize("silent", ["list-units", "show"])
+def test_a_systemd_that_does_not_answer_in_time_is_no_machine_without_units(
+    machine, monkeypatch, silent
+):
+    late = command.Late("systemctl did not end within 3 s")
+
+    def show(_names, _properties, _seconds):
+        raise late
+
+    if silent == "show":
+        monkeypatch.setattr(failed_units.systemd, "show", show)
+    else:
+        machine["list"] = late
     with pytest.raises(base.Failed):
         collect()
 

@@ -5,6 +5,7 @@
 
 import os
 import socket
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -469,6 +470,14 @@ def test_a_socket_whose_unit_has_another_name_is_not_connected_to(node):
     node.unit("docker.service")
     found = node.collect()
     assert (found["socket"], found["asked"], node.called) == ("present", False, [])
+
+
+def test_a_slow_node_has_more_time_to_name_its_units(node, monkeypatch):
+    asked = []
+    monkeypatch.setattr(unit, "show", lambda *question: asked.append(question[2]) or node.blocks)
+    known = {"kubelet": kubelet("--container-runtime-endpoint=unix://" + node.path)}
+    runtime.collect(base.Context({}, [], known, time.monotonic() + 100, 4.0))
+    assert asked == [20.0]
 
 
 def test_a_runtime_within_another_program_is_let_alone(node, monkeypatch):
