@@ -73,7 +73,8 @@ def _runtime_files(units, programs, context):
     if unit is None:
         return None
     try:
-        blocks = systemd.show(*runtime.question()[:2], context.seconds(5))
+        names, properties, _dummy = runtime.question()
+        blocks = systemd.show(names, properties, context.seconds(5))
     except command.CommandError:
         return None
     argv = systemd.command_line(blocks.get(CONTAINERD) or {})

@@ -335,9 +335,9 @@ def _usual_missing(cluster: Cluster, any_runs: bool) -> list[Missing]:
 
 
 def _unserved(cluster: Cluster, entry: UnseenPods, served: list[str]) -> Detection:
-    name, pods = one_line(entry.scheduler, 120), entry.pods
+    name = one_line(entry.scheduler, 120)
     names = ", ".join(one_line(pod, 320) for pod in entry.names)
-    waits = waiting_pods.wait(pods)
+    waits = waiting_pods.wait(entry.pods or len(entry.names))
     other_schedulers = ""
     if served:
         listed = and_others([one_line(item, 80) for item in served])
