@@ -52,7 +52,7 @@ from tests.unit.plugins.module_utils.steps.handlers import (
     test_service_unmask,
     test_swap_off,
 )
-from tests.unit.support import fake_etcd, fake_step
+from tests.unit.support import child_process, fake_etcd, fake_step
 
 Step = dict[str, Any]
 
@@ -172,11 +172,7 @@ def _stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def apart(action: Callable[[], None]) -> None:
     """Run what systemd, the kubelet or a service do: it is not kubemend's, and never cut off."""
-    child = os.fork()
-    if child == 0:
-        action()
-        os._exit(0)
-    os.waitpid(child, 0)
+    os.waitpid(child_process.fork(action), 0)
 
 
 class Outliving:

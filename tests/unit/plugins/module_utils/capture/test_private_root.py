@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.module_utils.capture import private_root
+from tests.unit.support import child_process
 from tests.unit.support.private_root import NEEDS_NAMESPACES, program
 
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -106,12 +107,14 @@ def test_a_kill_ends_the_program_and_the_next_run_removes_the_folder(tmp_path, t
     path = program(tmp_path, f"sh -c 'echo up; sleep 300; true {marker}'\n")
     plan = private_root.Plan([path], ENVIRONMENT)
     read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+
+    def work():
         with private_root.Folder(plan.place), private_root.Program(plan) as running:
             running.read(20, b"up\n")
             os.write(write, b"x")
             signal.pause()
+
+    pid = child_process.fork(work)
     os.close(write)
     assert os.read(read, 1) == b"x"
     os.kill(pid, signal.SIGKILL)

@@ -12,6 +12,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors im
     registry,
     worker,
 )
+from tests.unit.support import child_process
 from tests.unit.support.fake_collector import FakeCollector
 
 
@@ -80,11 +81,13 @@ def test_records_come_whole_however_the_pipe_cuts_them(pipes):
 
 def test_the_worker_ends_with_the_runner(pipes):
     inbox = pipes[1]
-    pid = os.fork()
-    if pid == 0:
+
+    def work():
         os.close(inbox[1])
         worker._Pipes(pipes[0][1], inbox[0], []).received(has_time=True)
         os._exit(7)
+
+    pid = child_process.fork(work)
     os.close(inbox[1])
     assert os.waitpid(pid, 0) == (pid, 0)
 

@@ -23,6 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.state import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps import (
     executor as step_executor,
 )
+from tests.unit.support import child_process
 from tests.unit.support.fake_step import NEXT, RIGHT, RUN, WRONG, Node, edit_states, made
 from tests.unit.support.waiting import until
 
@@ -70,12 +71,13 @@ def _begin(node: Node, step: dict[str, Any]) -> int:
 
     Back as soon as the file is changed, and the journal says so.
     """
-    child = os.fork()
-    if child == 0:
+
+    def begin() -> None:
         with Path(os.devnull).open("w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         step_executor.work(node.params(step))
-        os._exit(0)
+
+    child = child_process.fork(begin)
     assert until(
         lambda: (
             RIGHT in node.manifest.read_bytes()
@@ -126,10 +128,7 @@ def test_killed_between_write_and_proof(node: Node, state: Any, after: str, ends
 
 def test_the_work_outlives_whoever_asked_for_it(node: Node) -> None:
     step = node.step()
-    asking = os.fork()
-    if asking == 0:
-        step_executor.run(node.params(step))
-        os._exit(0)
+    asking = child_process.fork(lambda: step_executor.run(node.params(step)))
     assert until(lambda: RIGHT in node.manifest.read_bytes())
     os.kill(asking, signal.SIGKILL)
     os.waitpid(asking, 0)

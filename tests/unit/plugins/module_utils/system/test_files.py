@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.ba
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.node import manifests
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import files
+from tests.unit.support import child_process
 
 
 def _collect(folder):
@@ -142,11 +143,12 @@ def test_without_root(tmp_path):
     for folder in [tmp_path, *tmp_path.parents][:-2]:
         folder.chmod(0o755)
     reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+
+    def read_as_nobody():
         os.setuid(65534)
         os.write(writer, str(files.record(str(path))["error"]).encode())
-        os._exit(0)
+
+    pid = child_process.fork(read_as_nobody)
     os.waitpid(pid, 0)
     assert os.read(reader, 100) == b"denied"
     os.close(reader)

@@ -144,7 +144,10 @@ def test_a_server_that_hangs_is_waited_for_once(server, monkeypatch):
 
 
 class Paths:
-    """A server whose answers take as long as a test says: {path: (seconds, status, body)}."""
+    """A server whose answers take as long as a test says: {path: (seconds, status, body)}.
+
+    An iterator of such tuples has one for each request.
+    """
 
     def __init__(self, monkeypatch, **answers):
         self.answers, self.asked = answers, []
@@ -154,7 +157,10 @@ class Paths:
     def request(self, path, **_more):
         name = path.strip("/").partition("?")[0]
         self.asked.append(name)
-        seconds, status, body = self.answers[name]
+        answer = self.answers[name]
+        if not isinstance(answer, tuple):
+            answer = next(answer)
+        seconds, status, body = answer
         time.sleep(seconds)
         if status is None:
             raise http_client.HttpError("timed out")
@@ -162,6 +168,43 @@ class Paths:
 
     def close(self):
         pass
+
+
+def failing(*names):
+    return 500, "".join(f"[-]{name} failed: reason withheld\n" for name in names).encode()
+
+
+WELL = (200, b"[+]ping ok\n")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "status", "failed"),
+    [
+        ([failing("etcd-readiness"), WELL], 200, []),
+        ([failing("etcd"), failing("etcd"), WELL], 200, []),
+        ([failing("etcd", "a"), failing("etcd", "b"), failing("b", "etcd")], 500, ["etcd"]),
+        ([failing("a"), failing("b")], 500, []),
+        ([failing("etcd"), (None, b""), failing("etcd")], 500, ["etcd"]),
+        ([failing("etcd"), (None, b""), (None, b"")], 500, ["etcd"]),
+    ],
+)
+def test_a_check_fails_where_it_fails_each_time(server, monkeypatch, rounds, status, failed):
+    monkeypatch.setattr(api_server, "PAUSE", 0.01)
+    readyz = iter([(0.0, *answer) for answer in rounds])
+    Paths(monkeypatch, version=(0.0, 200, b"{}"), livez=(0.0, *WELL), readyz=readyz)
+    (row,) = api_server.collect(context(api_server_process(6443)))["servers"]
+    assert (row["readyz"]["status"], row["readyz"]["failed"]) == (status, failed)
+    assert list(readyz) == []
+
+
+def test_liveness_is_well_where_readiness_is_well_later(server, monkeypatch):
+    monkeypatch.setattr(api_server, "PAUSE", 0.01)
+    readyz = iter([(0.0, None, b""), (0.0, *WELL)])
+    livez = (0.0, *failing("etcd"))
+    Paths(monkeypatch, version=(0.0, 200, b"{}"), livez=livez, readyz=readyz)
+    (row,) = api_server.collect(context(api_server_process(6443)))["servers"]
+    assert row["readyz"]["status"] == 200
+    assert row["livez"]["failed"] == []
 
 
 def test_what_is_on_its_way_is_not_waited_for_when_etcd_is_known_to_fail(server, monkeypatch):
@@ -200,6 +243,7 @@ def test_a_late_version_is_late_after_some_seconds_where_readyz_is_good(server, 
 
 
 def test_the_administrator_where_anonymous_clients_are_refused(server, monkeypatch):
+    monkeypatch.setattr(api_server, "REPETITIONS", 0)
     asked = []
 
     def answers(_address, _port, client, _deadline):

@@ -26,6 +26,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps import 
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain import (
     eviction,
 )
+from tests.unit.support import child_process
 from tests.unit.support.fake_drain import (
     FREE,
     OURS,
@@ -145,10 +146,7 @@ def test_an_answer_about_the_cordon_that_gets_lost(tmp_path: Path, fake: Cluster
 
 
 def begun_and_killed(tmp_path: Path, when: Any, **more: Any) -> None:
-    child = os.fork()
-    if not child:
-        step_executor.work(params(tmp_path, timeout=600, **more))
-        os._exit(0)
+    child = child_process.fork(lambda: step_executor.work(params(tmp_path, timeout=600, **more)))
     came = until(when)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

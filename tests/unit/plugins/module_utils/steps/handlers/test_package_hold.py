@@ -31,6 +31,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.revert 
     run as revert_run,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
+from tests.unit.support import child_process
 from tests.unit.support.facts import facts
 from tests.unit.support.unrecorded_step import NEXT, RUN, recover_unrecorded
 
@@ -147,13 +148,14 @@ def locked(node):
     """Return a process that holds a lock of dpkg, as one that upgrades packages does."""
     path = node.dpkg / "lock-frontend"
     path.touch()
-    child = os.fork()
-    if child == 0:
+
+    def hold():
         fd = os.open(path, os.O_RDWR)
         fcntl.lockf(fd, fcntl.LOCK_EX)
         (node.dpkg / "ready").touch()
-        time.sleep(60)
-        os._exit(0)
+        time.sleep(600)  # the test ends it
+
+    child = child_process.fork(hold)
     while not (node.dpkg / "ready").exists():
         time.sleep(0.01)
     yield child

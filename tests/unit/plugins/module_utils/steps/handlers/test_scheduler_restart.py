@@ -39,7 +39,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.base im
 from ansible_collections.kubemend.remediation.plugins.module_utils.steps.handlers import (
     scheduler_restart,
 )
-from tests.unit.support import fake_step
+from tests.unit.support import child_process, fake_step
 from tests.unit.support.facts import facts
 from tests.unit.support.waiting import Clock, until
 
@@ -522,12 +522,13 @@ def wait(told):
 
 def begun(real, work):
     """Give a process that does the step, once it has ended the scheduler and waits for another."""
-    child = os.fork()
-    if child == 0:
+
+    def begin():
         with Path(os.devnull).open("w", encoding="ascii") as null:
             os.dup2(null.fileno(), 2)
         work(real.params(real.wanted))
-        os._exit(0)
+
+    child = child_process.fork(begin)
     wait(lambda: not real.running())
     assert step_record.read(fake_step.RUN, STEP, str(real.root))["state"] == step_record.AWAITED
     return child

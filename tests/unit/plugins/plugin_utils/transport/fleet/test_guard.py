@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.transport.fleet import guard
+from tests.unit.support import child_process
 
 SLEEP = [sys.executable, "-c", "import time; print('here', flush=True); time.sleep(600)"]
 
@@ -43,14 +44,16 @@ def test_what_is_left_when_the_pipe_ends_is_killed() -> None:
 def test_a_task_that_is_killed_leaves_no_process(number: int) -> None:
     """The task's process has no handler, and no time for its own end."""
     read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+
+    def work() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         watching = guard.Guard()
         process = sleeper(write)
         watching.add(process.pid)
         os.write(write, f"{process.pid}\n".encode())
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pause()
+
+    pid = child_process.fork(work)
     os.close(write)
     with os.fdopen(read) as pipe:
         assert int(pipe.readline())
