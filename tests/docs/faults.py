@@ -44,6 +44,9 @@ HEADINGS = (
 WRITTEN = ("What you see", "Check by hand", "Fix by hand", "References")
 # The headings below which a reader finds a command to copy: a block, or one within a sentence.
 COMMANDS = ("Check by hand", "Fix by hand")
+# The heading below which commands stand in a block, so that a reader can copy them.
+IN_BLOCKS = "Fix by hand"
+COMMAND_BLOCK = re.compile(r"^ *```\w*\n *\S.*?^ *```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^ *```\w*\n.*?^ *```|`[a-z$][^`\n]* [^`\n]*`", re.DOTALL | re.MULTILINE)
 PLACES = (
     "The commands below have the places of kubeadm; [other installers](../installers.md"
@@ -164,13 +167,15 @@ def problems(fault, text: str) -> list[str]:
     found += [f"has no text below {title}" for title in titles if not section(text, title)]
     found += [f"lacks text of its own below {title}" for title in WRITTEN if not own(text, title)]
     found += [f"lacks a command below {title}" for title in COMMANDS if not commands(text, title)]
+    if not COMMAND_BLOCK.search(own(text, IN_BLOCKS)):
+        found.append(f"lacks commands to copy below {IN_BLOCKS}")
     found += [f"says a sentence twice: {sentence}" for sentence in repeated(text)]
     return found
 
 
 def repeated(text: str) -> list[str]:
     """Return the sentences of eight words and more that a page's own text has more than once."""
-    prose = re.sub(r"^```.*?^```$", "\n\n", BLOCK.sub("", text), flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^ *```.*?^ *```$", "\n\n", BLOCK.sub("", text), flags=re.MULTILINE | re.DOTALL)
     sentences = [" ".join(sentence.split()) for sentence in SENTENCE_END.split(prose)]
     counts = Counter(sentence for sentence in sentences if len(sentence.split()) >= 8)
     return [

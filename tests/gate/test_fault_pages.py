@@ -72,8 +72,8 @@ def test_an_example_says_where_it_comes_from():
 @pytest.mark.parametrize("title", faults.WRITTEN)
 def test_an_empty_part_is_named(title):
     text = PAGE.replace(faults.own(PAGE, title), "")
-    missing = f"lacks a command below {title}"
-    assert [line for line in faults.problems(FAULT, text) if line != missing] == [
+    missing = (f"lacks a command below {title}", f"lacks commands to copy below {title}")
+    assert [line for line in faults.problems(FAULT, text) if line not in missing] == [
         *([f"has no text below {title}"] if title not in faults.BLOCKS.values() else []),
         f"lacks text of its own below {title}",
     ]
@@ -82,10 +82,25 @@ def test_an_empty_part_is_named(title):
 @pytest.mark.parametrize("title", faults.COMMANDS)
 def test_a_part_without_a_command_is_named(title):
     text = PAGE.replace(faults.own(PAGE, title), "Look at `the-file` and correct it.")
-    assert faults.problems(FAULT, text) == [f"lacks a command below {title}"]
+    assert f"lacks a command below {title}" in faults.problems(FAULT, text)
     text = PAGE.replace(faults.own(PAGE, title), "Run `systemctl restart kubelet`.")
-    assert faults.problems(FAULT, text) == []
+    assert f"lacks a command below {title}" not in faults.problems(FAULT, text)
     assert faults.commands(text, title) == ["systemctl restart kubelet"]
+
+
+@pytest.mark.parametrize(
+    ("fix", "complete"),
+    [
+        ("Run `systemctl restart kubelet`.", False),
+        ("```\n```", False),
+        ("```\nsystemctl restart kubelet\n```", True),
+        ("1. Restart it:\n\n   ```sh\n   systemctl restart kubelet\n   ```", True),
+    ],
+)
+def test_a_fix_has_its_commands_in_a_block(fix, complete):
+    text = PAGE.replace(faults.own(PAGE, "Fix by hand"), fix)
+    missing = "lacks commands to copy below Fix by hand"
+    assert (missing not in faults.problems(FAULT, text)) is complete
 
 
 @pytest.mark.parametrize("between", ["\n", "\n\n"], ids=["line", "paragraph"])
@@ -104,6 +119,8 @@ def test_code_and_headings_of_lists_may_stand_twice():
     )
     both = f"{label}\n\n{command}\n\n"
     assert faults.repeated(f"## Fix by hand\n\n{both}{both}") == []
+    indented = f"   {command}".replace("\n", "\n   ")
+    assert faults.repeated(f"## Fix by hand\n\n1. a\n\n{indented}\n\n{indented}\n") == []
 
 
 @pytest.mark.parametrize(

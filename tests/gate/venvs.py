@@ -29,7 +29,10 @@ PYTHONS = {
     "bench": ((3, 11), (3, 13)),
     "nox": ((3, 11), (3, 13)),
     "sanity-2.16": ((3, 10), (3, 12)),
+    "sanity-2.17": ((3, 10), (3, 12)),
+    "sanity-2.18": ((3, 11), (3, 13)),
     "sanity-2.19": ((3, 11), (3, 13)),
+    "sanity-2.20": ((3, 12), (3, 14)),
     "sanity-2.21": ((3, 12), (3, 14)),
 }
 # What ansible needs to see of the checkout to find it as kubemend.remediation.

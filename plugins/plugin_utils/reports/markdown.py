@@ -33,21 +33,50 @@ def render(text: str) -> Markup:
     return Markup("\n").join(blocks)
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the lines of each block, which an empty line ends; a fence holds its empty lines."""
-    block: list[str] = []
-    fenced = False
-    for line in lines:
-        if line.startswith(_FENCE):
-            fenced = not fenced
-        if not line.strip() and not fenced:
-            if block:
-                yield block
-            block = []
+def _blocks(lines: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the lines of each block: a fence, a list with all that its items hold, or a text."""
+    start = 0
+    while start < len(lines):
+        if not lines[start].strip():
+            start += 1
             continue
-        block.append(line)
-    if block:
-        yield block
+        end = _end(lines, start)
+        yield lines[start:end]
+        start = end
+
+
+def _end(lines: Sequence[str], start: int) -> int:
+    """Return the place after the last line of the block that begins there."""
+    if _ITEM.match(lines[start]):
+        return _end_of_list(lines, start)
+    fenced = lines[start].startswith(_FENCE)
+    for place in range(start + 1, len(lines)):
+        begins_fence = lines[place].startswith(_FENCE)
+        if fenced and begins_fence:
+            return place + 1
+        if not fenced and (begins_fence or not lines[place].strip() or _ITEM.match(lines[place])):
+            return place
+    return len(lines)
+
+
+def _end_of_list(lines: Sequence[str], start: int) -> int:
+    """Return the place after a list: items of one kind, and lines that belong to an item."""
+    end = start + 1
+    for place in range(start + 1, len(lines)):
+        line = lines[place]
+        if not line.strip():
+            continue
+        continues = end == place and not line.startswith(_FENCE)
+        if _ITEM.match(line):
+            continues = _is_numbered(line) == _is_numbered(lines[start])
+        if not continues and not line.startswith(" "):
+            break
+        end = place + 1
+    return end
+
+
+def _is_numbered(line: str) -> bool:
+    return line[0].isdigit()
 
 
 def _block(block: Sequence[str]) -> Markup:
@@ -64,16 +93,27 @@ def _block(block: Sequence[str]) -> Markup:
 
 
 def _list(block: Sequence[str]) -> Markup:
-    items: list[str] = []
+    items: list[list[str]] = []
+    width = 0
     for line in block:
         match = _ITEM.match(line)
         if match:
-            items.append(line[match.end() :])
+            width = match.end()
+            items.append([line[width:]])
         else:
-            items[-1] += f" {line.strip()}"
-    rows = Markup("").join(Markup("<li>{}</li>").format(_inline(item)) for item in items)
-    tag = "ul" if block[0].startswith("-") else "ol"
+            items[-1].append(line[min(width, len(line) - len(line.lstrip(" "))) :])
+    rows = Markup("").join(Markup("<li>{}</li>").format(_item(lines)) for lines in items)
+    tag = "ol" if _is_numbered(block[0]) else "ul"
     return Markup(f"<{tag}>{{}}</{tag}>").format(rows)
+
+
+def _item(lines: Sequence[str]) -> Markup:
+    """Return an item: its text, and the commands, lists and texts that are indented below it."""
+    text: list[str] = []
+    blocks = list(_blocks(lines))
+    if blocks and not blocks[0][0].startswith((_FENCE, "|")) and not _ITEM.match(blocks[0][0]):
+        text = [line.strip() for line in blocks.pop(0)]
+    return Markup("\n").join([_inline(" ".join(text)), *map(_block, blocks)])
 
 
 def _table(block: Sequence[str]) -> Markup:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ...module_utils.shared.text import counted
 from ..models import result as model_result
-from . import conclusion, host_names, phrases
+from . import conclusion, headline, host_names, phrases, times
 from .run_info import Run
 from .text_page import Page
 
@@ -89,8 +89,10 @@ def notes(
     so is why a fault cannot exist.
     """
     shown = [item for item in verdicts if run.verbose or not _is_detail(item)]
+    now = headline.now(run)
     for note in note_texts(shown, run):
-        page.prose(f"note: {conclusion.without_reasons(note, lacks)}", indent=0)
+        text = times.readable(conclusion.without_reasons(note, lacks), now)
+        page.prose(f"note: {text}", indent=0)
 
 
 def _is_detail(item: model_result.Verdict) -> bool:

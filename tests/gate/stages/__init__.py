@@ -13,6 +13,7 @@ ALL = [
     Stage("lab", lab.lab, nodes=True, first=True),
     Stage("sanity-newest", sanity.newest),
     Stage("sanity-2.16", sanity.oldest),
+    Stage("cores-between", sanity.between),
     Stage("docs", code.docs),
     Stage("lint", code.lint),
     Stage("floor", code.floor),

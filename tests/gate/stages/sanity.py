@@ -1,11 +1,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The oldest supported ansible-core, and the newest that this machine's Pythons allow.
 
-Playbooks run on both. ansible-test sanity takes minutes: `make test` runs it on the one that the
-commit draws, on what users get, in one Python of controllers and one of nodes. It imports every
-file of nodes. The import of a controllers' file takes half a second, because all that it needs is
-imported anew, and pylint takes as long: both get a third of the files, and ruff and mypy get all.
-The whole matrix has both, every Python and file, and the tests too.
+Playbooks run on both, and on one of those between them, which the commit draws. ansible-test sanity
+takes minutes: `make test` runs it on the oldest or the newest, which the commit draws too, on what
+users get, in one Python of controllers and one of nodes. It imports every file of nodes. The import
+of a controllers' file takes half a second, because all that it needs is imported anew, and pylint
+takes as long: both get a third of the files, and ruff and mypy get all. The whole matrix has all
+cores, sanity of both with every Python and file, and the tests too.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from tests.gate.runner import Context
 from tests.gate.stages.code import NODE_CODE
 
 NEWEST = ("2.21", "2.19")
+# Supported, and in make test only by playbooks: ansible-test sanity runs in the workflow.
+BETWEEN = ("2.17", "2.18", "2.20")
 # Of so many files, the slow tests get one.
 FILES = 3
 # It ends a test that hangs, not a slow one: beside other work pylint alone took 20 minutes.
@@ -43,6 +46,32 @@ def newest(context: Context) -> counts.Counts:
     return counts.skipped("no Python 3.11 or newer on this machine")
 
 
+def between(context: Context) -> counts.Counts:
+    """Run playbooks on one of the other supported cores, which the commit draws, or on all."""
+    found = counts.Counts()
+    here = [core for core in BETWEEN if _has_python(core)]
+    missing = [core for core in BETWEEN if core not in here]
+    if missing:
+        found.skipped.append(f"no Python for core {', '.join(missing)} on this machine")
+    for core in here if context.full else _drawn_core(here):
+        found.add(run(context, core))
+    return found
+
+
+def _has_python(core: str) -> bool:
+    try:
+        venvs.find_python("sanity-" + core)
+    except venvs.Unavailable:
+        return False
+    return True
+
+
+def _drawn_core(cores: list[str]) -> list[str]:
+    from tests.lab.support import results, sampling
+
+    return sampling.pick(cores, 1, results.tree()["commit"] + " core")
+
+
 def run(context: Context, core: str) -> counts.Counts:
     name = "sanity-" + core
     try:
@@ -50,9 +79,6 @@ def run(context: Context, core: str) -> counts.Counts:
     except venvs.Unavailable as problem:
         return counts.skipped(f"core {core}: {problem}")
     found = counts.Counts()
-    # Without it ansible-test leaves that test out and says nothing.
-    if machine.need({"shellcheck": "shellcheck"}):
-        found.skipped.append("shellcheck is not installed")
     home = venvs.ensure(name)
     with tree.scratch(name) as base:
         where = tree.as_collection(base, tree.NO_CODE if context.full else _test_directories())
@@ -62,6 +88,8 @@ def run(context: Context, core: str) -> counts.Counts:
         found.check("no ignore files" + "".join(" " + path for path in ignored), not ignored)
         context.note(f"ansible-core {core} with {python}")
         playbooks(context, home, where, base, found)
+        if core in BETWEEN:
+            return found
         if context.full or context.name == drawn():
             found.add(ansible_test(context, home, where, core))
         else:
@@ -91,6 +119,9 @@ def ansible_test(
     env = environment(home)
     provide_pip(pathlib.Path(env["HOME"]), core)
     found = counts.Counts()
+    # Without it ansible-test leaves that test out and says nothing.
+    if machine.need({"shellcheck": "shellcheck"}):
+        found.skipped.append("shellcheck is not installed")
     for arguments in [[]] if context.full else _drawn(home, where):
         returncode, text = context.run(
             # By the interpreter: the script's first line breaks where the path has a space.

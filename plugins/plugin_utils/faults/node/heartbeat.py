@@ -145,7 +145,7 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     text, ago = "Ready is Unknown", ""
     if since:
         text, ago = f"Ready is Unknown, since {since}", f" since {since}"
-    started = f"the kubelet has been running since {host.kubelet_started}"
+    started = f"the kubelet has been running since {host.kubelet_started:%Y-%m-%dT%H:%M:%SZ}"
     proofs = [
         EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),
         EvidenceRef("process", host.host, text=started),

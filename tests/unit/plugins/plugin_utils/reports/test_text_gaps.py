@@ -85,6 +85,13 @@ def test_a_note_of_several_faults_is_written_once():
     ]
 
 
+def test_a_note_says_times_as_the_rest_of_the_report():
+    note = "etcd: a manifest that was changed at 2026-11-21T08:30:00Z"
+    (line,) = lines(text_gaps.notes, [Verdict("KM401", "k", "clear", "w1", note=note)], RUN)
+    assert "2026-11-21 08:30 UTC" in line
+    assert "2026-11-21T" not in line
+
+
 @pytest.mark.parametrize(
     ("hosts", "note", "end"),
     [

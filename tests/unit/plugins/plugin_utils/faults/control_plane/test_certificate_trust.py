@@ -44,7 +44,7 @@ def test_an_older_release_did_not_collect_it(world: Any, code: str) -> None:
 
 @pytest.mark.parametrize("flag", SHOWN)
 def test_a_port_that_shows_the_former_certificate(world: Any, made: Pki, flag: str) -> None:
-    former = made.ca.issue("former", ["m1"], begins=-360, ends=5)
+    former = made.ca.issue("kube-apiserver", ["m1"], begins=-360, ends=5)
     for row in world.data("m1", "certificates")["served"]:
         if row["flag"] == flag:
             row["pem"] = former.pem
@@ -127,7 +127,7 @@ def test_a_kubeconfig_that_names_its_files_is_read_again(world: Any, made: Pki) 
 def test_a_certificate_of_another_authority(world: Any, made: Pki, name: str, effect: str) -> None:
     other = Authority("kubernetes", made.now)
     path = f"{FOLDER}/{name}.crt"
-    pair = other.issue("other", ["m1", "10.0.0.1"])
+    pair = other.issue("kube-apiserver", ["m1", "10.0.0.1"])
     data = world.data("m1", "certificates")
     pki.set_file(data, path, pair)
     for key in data["keys"]:

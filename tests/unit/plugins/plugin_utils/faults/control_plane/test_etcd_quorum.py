@@ -281,14 +281,19 @@ def damage(world, host, line):
         "status": "ok",
         "data": {
             "components": [
-                {"component": "etcd", "running": False, "path": "/var/log/x", "lines": [line]}
+                {
+                    "component": "etcd",
+                    "running": False,
+                    "path": f"/var/log/pods/kube-system_etcd-{host}_1/etcd/4.log",
+                    "lines": [line],
+                }
             ]
         },
     }
 
 
 LINE = (
-    '{"level":"panic","ts":"2026-11-27T04:00:00.000Z","caller":"etcdserver/server.go:454",'
+    '{"level":"panic","ts":"2027-01-15T07:58:00.000Z","caller":"etcdserver/server.go:454",'
     '"msg":"failed to recover v3 backend from snapshot","error":"failed to find database snapshot'
     " file (snap: snapshot file doesn't exist)\"}"
 )

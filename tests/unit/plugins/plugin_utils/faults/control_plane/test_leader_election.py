@@ -206,7 +206,12 @@ def test_the_same_pod_in_this_cluster_is_a_second_leader(world):
                     pid=7,
                     static=False,
                     pod_uid="6c1b4b1c-0000-4000-8000-000000000000",
-                    argv=[MANAGER, "--leader-elect=false"],
+                    argv=[
+                        MANAGER,
+                        "--leader-elect=false",
+                        "--cluster-signing-cert-file=/etc/kubernetes/pki/ca.crt",
+                        "--cluster-signing-key-file=/etc/kubernetes/pki/ca.key",
+                    ],
                 )
             ]
         },

@@ -84,7 +84,10 @@ def test_kubeadm_config_in_both_forms(world, text):
 
 
 def test_api_servers_with_different_stores(world):
-    world.data("api", "locks")["servers"][1]["kube_system_uid"] = "another"
+    servers = world.data("api", "locks")["servers"]
+    for server in servers:
+        server["kube_system_uid"] = "2f6d8a51-77c4-4b0e-8b6f-0c9d3f1e5a20"
+    servers[1]["kube_system_uid"] = "b3a0c7de-1f52-4e6a-9f0d-5d8e21c4a796"
     assert present(world.judge()) == {("KM111", None, None)}
 
 

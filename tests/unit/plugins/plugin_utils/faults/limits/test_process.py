@@ -291,13 +291,6 @@ def test_limits_conf_that_could_not_be_read(node):
 # KM409 and KM410
 
 
-def test_the_name_of_a_unit_is_one_word_of_the_command(node):
-    node.seen["units"][0].update(
-        name=r"a\x2db.service", active_state="failed", exec_main_status=205
-    )
-    assert r"systemctl restart 'a\x2db.service'" in node.finding("KM409").remedy
-
-
 def test_a_unit_that_cannot_start(node):
     dropin = "/etc/systemd/system/kubelet.service.d/90-limits.conf"
     node.seen["units"][0].update(
@@ -341,6 +334,13 @@ def test_a_unit_that_cannot_start(node):
     for one in node.seen["units"]:
         one["active_state"] = "active"
     assert node.verdict("KM409") == "clear"
+
+
+def test_the_name_of_a_unit_is_one_word_of_the_command(node):
+    node.seen["units"][0].update(
+        name=r"a\x2db.service", active_state="failed", exec_main_status=205
+    )
+    assert r"systemctl restart 'a\x2db.service'" in node.finding("KM409").remedy
 
 
 def test_a_runtime_without_a_limit(node):

@@ -459,7 +459,7 @@ def test_a_node_that_was_taken_out_is_left_alone(node):
 
 # KM521
 
-DATA = "UUID=aa /var/lib/containerd ext4 defaults,nofail 0 2"
+DATA = "UUID=2f6d8a51-77c4-4b0e-8b6f-0c9d3f1e5a20 /var/lib/containerd ext4 defaults,nofail 0 2"
 
 
 def test_a_volume_that_a_boot_did_not_mount(node):

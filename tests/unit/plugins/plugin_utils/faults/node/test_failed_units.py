@@ -13,7 +13,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.shared import
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import failed_units
 from tests.unit.support.waiting_pods import judged
 
-HEAD = "2027-01-15T07:00:0{}+0000 w1 {}"
+HEAD = "2027-01-15T07:58:5{}+0000 w1 {}"
 LINES = (
     HEAD.format(1, "iscsid[77]: Could not insert module tcp_tcp. Kmod error -2"),
     HEAD.format(2, "iscsid[77]: shutting down"),
@@ -38,7 +38,8 @@ def test_a_healthy_cluster_and_missing_evidence(world):
 
 
 def test_a_service_of_storage(world):
-    fail(world, ended_at=world.data("w1", "system")["clock"] - 60)
+    ended_at = world.data("w1", "system")["clock"] - 60
+    fail(world, unit_file_state="enabled", ended_at=ended_at)
     (found,) = judged(world, "KM564")[1]
     assert (found.host, found.severity, found.component) == ("w1", "warning", "iscsid")
     assert "Could not insert module tcp_tcp" in found.summary

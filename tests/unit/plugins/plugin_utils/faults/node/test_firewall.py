@@ -607,7 +607,7 @@ def test_services_that_include_each_other_end():
 # KM528
 
 AVC = (
-    'type=AVC msg=audit(1700000000.364:4154): avc:  denied  {{ read }} for  pid=2017 comm="{0}"'
+    'type=AVC msg=audit(1799999000.364:4154): avc:  denied  {{ read }} for  pid=2017 comm="{0}"'
     ' name="pki" dev="dm-0" ino=1 scontext=system_u:system_r:{1}:s0{2}'
     " tcontext=unconfined_u:object_r:user_home_t:s0 tclass=dir permissive=0"
 )

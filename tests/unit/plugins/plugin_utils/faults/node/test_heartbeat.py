@@ -16,7 +16,7 @@ SERVER = "https://10.0.0.9:6443"
 
 def repeats(world, error):
     """Let the kubelet of the worker repeat this error about its Node."""
-    line = f'E1126 18:00:00.000001 1 x.go:1] "Error updating node status, will retry" err="{error}"'
+    line = f'E0115 07:59:00.000001 1 x.go:1] "Error updating node status, will retry" err="{error}"'
     entry = {"count": 60, "minutes": 10, "first": 1.8e9 - 590, "last": 1.8e9 - 5, "line": line}
     rows = [{"component": "kubelet", "entries": [entry]}]
     world.documents["w1"]["collectors"]["repeated_errors"] = {

@@ -35,7 +35,7 @@ def test_a_log_that_was_not_read_to_its_end(world):
     assert ("unknown" in verdicts, found) == (True, [])
     assert note_of(world, "KM562").startswith("0 different lines of the kernel's log ")
     assert "journalctl -k --since -1h" in note_of(world, "KM562")
-    say(world, "disk", "Buffer I/O error on dev sda1")
+    say(world, "disk", "Buffer I/O error on dev sda1, logical block 0, async page read")
     assert len(judged(world, "KM562")[1]) == 1
 
 
@@ -95,7 +95,7 @@ def test_a_session_or_an_address_of_another_counts_where_it_goes_on(
 def test_lines_of_one_kind_are_one_finding_of_the_newest(world):
     say(world, "oom", "Out of memory: Killed process 1 (java)", last=600)
     say(world, "oom", "Out of memory: Killed process 2 (etcd)", last=30)
-    say(world, "disk", "Buffer I/O error on dev sda1")
+    say(world, "disk", "Buffer I/O error on dev sda1, logical block 0, async page read")
     by_kind = {found.component: found for found in judged(world, "KM562")[1]}
     assert set(by_kind) == {"oom", "disk"}
     assert "2 times" in by_kind["oom"].summary

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
+SINCE = "2027-01-15T07:30:00Z"
 PLEG = "PLEG is not healthy: pleg was last seen active 11m54.676753691s ago; threshold is 3m0s"
 SLICE = (
     "unable to ensure pod container exists: failed to create container for [kubepods burstable"
-    " poda] : Unit kubepods-burstable-poda.slice already exists."
+    " pod6c1b4b1c] : Unit kubepods-burstable-pod6c1b4b1c.slice already exists."
 )
 SUBPATH = (
     'Error: failed to mkdir "/var/lib/kubelet/pods/a/volume-subpaths/config/app/0": mkdir'
@@ -40,13 +41,13 @@ def waiting(world, message="", owners=2):
             "pods": [
                 {
                     "node": "w1",
-                    "namespace": "n",
-                    "owner": f"ReplicaSet/a-{number}",
+                    "namespace": "shop",
+                    "owner": f"ReplicaSet/cart-{number}",
                     "state": "ContainerCreating",
                     "pods": 2,
-                    "names": [f"a-{number}-0", f"a-{number}-1"],
-                    "since": "2020-01-01T00:00:00Z",
-                    "times": ["2020-01-01T00:00:00Z"] * 2,
+                    "names": [f"cart-{number}-0", f"cart-{number}-1"],
+                    "since": SINCE,
+                    "times": [SINCE] * 2,
                     "message": message,
                     "event": None,
                 }

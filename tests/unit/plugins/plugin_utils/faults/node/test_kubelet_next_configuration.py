@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.plugins.plugin_utils.conftest import file_record
 
+MAIN, KUBEADM = "/var/lib/kubelet/config.yaml", "--kubeconfig=/etc/kubernetes/kubelet.conf"
 GOOD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: 110\n"
 
 
@@ -20,7 +21,9 @@ def judged(world):
 
 
 def configured(world, text=GOOD, **more):
-    world.data("w1", "kubelet")["config"] = file_record("config.yaml", text, **more)
+    world.data("w1", "kubelet")["config"] = file_record(
+        "config.yaml", text, **{"path": MAIN, **more}
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,11 +56,8 @@ def test_files_that_it_does_not_read(world, text, line):
     configured(world, text)
     verdict, (found,) = judged(world)
     assert (verdict, found.component, found.severity) == ("present", "kubelet", "critical")
-    assert found.evidence[0].path == "/etc/kubernetes/manifests/config.yaml"
+    assert found.evidence[0].path == MAIN
     assert found.evidence[0].line == line
-
-
-MAIN, KUBEADM = "/var/lib/kubelet/config.yaml", "--kubeconfig=/etc/kubernetes/kubelet.conf"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,11 @@ CRIO = (
     " /etc/kubernetes/cni/net.d/. Has your network provider started?"
 )
 SINCE = "2027-01-15T07:55:00Z"
+REASONS = {
+    "MemoryPressure": "KubeletHasInsufficientMemory",
+    "DiskPressure": "KubeletHasDiskPressure",
+    "PIDPressure": "KubeletHasInsufficientPID",
+}
 
 
 def judged(world, code):
@@ -176,7 +181,8 @@ def test_a_node_that_is_no_host(world):
 )
 def test_pressure(world, kinds, status, verdict):
     node(world)["conditions"] += [
-        {"type": kind, "status": status, "reason": "KubeletHas", "since": SINCE} for kind in kinds
+        {"type": kind, "status": status, "reason": REASONS.get(kind, "Kubelet"), "since": SINCE}
+        for kind in kinds
     ]
     node(world)["taints"] = [{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]
     verdicts, found = judged(world, "KM523")

@@ -31,7 +31,7 @@ def test_a_host_without_the_evidence(world, code, collector, status, verdict):
 
 
 def test_a_line_of_fstab_without_its_source(world):
-    row = {"line": 4, "what": "UUID=ffff-0000", "point": "/data"}
+    row = {"line": 4, "what": "UUID=2f6d8a51-77c4-4b0e-8b6f-0c9d3f1e5a20", "point": "/data"}
     world.data("w1", "next_start")["mounts"]["rows"] = [row]
     verdict, (found,) = judged(world, "KM704")
     assert (verdict, found.component, found.severity) == ("present", "/data", "critical")

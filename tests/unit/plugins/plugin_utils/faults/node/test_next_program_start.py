@@ -27,11 +27,13 @@ def kubelet(world):
     """Return the kubelet of w1, with a unit, a configuration and a start."""
     data = world.data("w1", "kubelet")
     data["process"].update(started_at=STARTED, argv=["/usr/bin/kubelet", "--v=2"])
-    data["config"] = file_record("config.yaml", "", STARTED - 60)
+    data["config"] = file_record(
+        "config.yaml", "", STARTED - 60, path="/var/lib/kubelet/config.yaml"
+    )
     data["unit"].update(
         start_words=["/usr/bin/kubelet", "$KUBELET_EXTRA_ARGS"],
         split_variables=[["KUBELET_EXTRA_ARGS", "--v=2"]],
-        environment_files=[file_record("kubelet", "", STARTED - 60)],
+        environment_files=[file_record("kubelet", "", STARTED - 60, path="/etc/default/kubelet")],
     )
     return data
 
@@ -67,7 +69,11 @@ def test_a_configuration_that_is_newer_than_the_kubelet(world, kubelet):
 @pytest.mark.parametrize("name", ["config_dropins", "environment_files"])
 def test_other_files_of_the_kubelet(world, kubelet, name):
     holder = kubelet if name == "config_dropins" else kubelet["unit"]
-    holder[name] = [file_record("10-more.conf", "", STARTED + 600)]
+    holder[name] = [
+        file_record(
+            "10-more.conf", "", STARTED + 600, path="/etc/kubernetes/kubelet.conf.d/10-more.conf"
+        )
+    ]
     assert judged(world, "KM700")[0] == "present"
 
 
@@ -170,7 +176,7 @@ def program(world, name="kubelet"):
     ],
 )
 def test_another_program_starts_next(world, running, disk, severity):
-    program(world).update(replaced=True, running=running, disk=disk)
+    program(world).update(pid=812, replaced=True, running=running, disk=disk)
     verdict, (found,) = judged(world, "KM701")
     assert (verdict, found.component, found.severity) == ("present", "kubelet", severity)
     assert {proof.kind for proof in found.evidence} == {"process", "file"}
@@ -197,9 +203,16 @@ def test_k3s_unpacks_its_programs(world):
     assert judged(world, "KM701") == ("not_applicable", [])
 
 
+REFUSED = (
+    "containerd: failed to load TOML: /etc/containerd/config.toml: (3, 8): was expecting token =,"
+    ' but got "is" instead'
+)
+READING = {"asked": True, "error": REFUSED}
+
+
 def test_a_configuration_that_containerd_refuses(world):
     files = world.data("w1", "next_start")["runtime_files"]
-    files.update(asked=True, error="containerd: failed to load TOML: (3, 8)")
+    files.update(READING)
     verdict, (found,) = judged(world, "KM703")
     assert (verdict, found.component, found.severity) == ("present", "containerd", "critical")
     assert "failed to load TOML" in found.summary
@@ -235,9 +248,6 @@ def test_files_that_containerd_takes(world):
 def test_another_runtime(world):
     world.data("w1", "next_start")["runtime_files"] = None
     assert judged(world, "KM703") == ("not_applicable", [])
-
-
-READING = {"asked": True, "error": "containerd: failed to load TOML: (3, 8)"}
 
 
 def trial_of(world, release, name, kind="containerd"):

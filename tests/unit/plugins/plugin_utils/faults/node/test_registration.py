@@ -11,19 +11,19 @@ from tests.unit.support import known_rows
 
 LONG_AGO, JUST_NOW, NOW = 1799990000.0, 1799999970.0, 1800000000.0
 REFUSED_TOKEN = (
-    "E1126 10:00:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
+    "E0115 07:59:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
     "kubelet: Failed while requesting a signed certificate from the control plane: cannot create"
     " certificate signing request: Unauthorized"
 )
 UNBOUND_TOKEN = (
-    "E1126 10:00:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
+    "E0115 07:59:00.000000    7 certificate_manager.go:562] kubernetes.io/kube-apiserver-client-"
     "kubelet: Failed while requesting a signed certificate from the control plane: cannot create"
     " certificate signing request: certificatesigningrequests.certificates.k8s.io is forbidden:"
     ' User "system:bootstrap:abcdef" cannot create resource "certificatesigningrequests" in API'
     ' group "certificates.k8s.io" at the cluster scope'
 )
 UNABLE = (
-    'E1126 10:00:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
+    'E0115 07:59:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
     ' server" err="{error}" node="w1"'
 )
 FORBIDDEN = UNABLE.format(
@@ -43,18 +43,18 @@ WEBHOOK = UNABLE.format(
 )
 UNREAD = UNABLE.format(error="something else")
 ABSENT = (
-    'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error updating node status, will'
+    'E0115 07:59:00.000000    7 kubelet_node_status.go:549] "Error updating node status, will'
     ' retry" err="error getting node \\"w1\\": nodes \\"w1\\" not found"'
 )
 CACHED = (
-    'E1126 10:00:00.000000    7 kubelet_node_status.go:549] "Error getting the current node from'
+    'E0115 07:59:00.000000    7 kubelet_node_status.go:549] "Error getting the current node from'
     ' lister" err="node \\"w1\\" not found"'
 )
 SERVER = "https://10.0.0.9:6443"
 
 
 PLUGIN = (
-    'E1126 18:00:00.000001       1 reflector.go:138] "Failed to watch" err="failed to list *v1.Pod:'
+    'E0115 07:59:00.000001       1 reflector.go:138] "Failed to watch" err="failed to list *v1.Pod:'
     ' Get \\"https://10.0.0.9:6443/api/v1/pods?limit=500\\": getting credentials: exec: executable'
     ' heptio-authenticator-aws not found"'
 )
@@ -354,7 +354,7 @@ def test_what_the_kubelet_repeats_of_its_node_follows_from_its_absence(lone):
 
 
 REFUSED_NAME = (
-    'E1126 10:00:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
+    'E0115 07:59:00.000000    7 kubelet_node_status.go:107] "Unable to register node with API'
     ' server" err="Node \\"my_node\\" is invalid: metadata.name: Invalid value: \\"my_node\\""'
 )
 

@@ -17,7 +17,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
 from tests.unit.support import known_rows
 
 NOW = 1_800_000_000.0
-HEAD = "E1126 18:00:00.000001       1 x.go:1] "
+HEAD = "E0115 07:59:00.000001       1 x.go:1] "
 LEASE = HEAD + '"Failed to ensure lease exists, will retry" err="Unauthorized" interval="7s"'
 LOCK = (
     HEAD + "error retrieving resource lock kube-system/kube-scheduler: leases.coordination.k8s.io"
@@ -206,7 +206,7 @@ def test_a_component_that_may_run_unseen_is_unknown(world):
 
 
 STALE = (
-    'E1126 18:00:00.000001       1 resource_quota_controller.go:440] "Failed" err="unable to'
+    'E0115 07:59:00.000001       1 resource_quota_controller.go:440] "Failed" err="unable to'
     ' retrieve the complete list of server APIs: {0}: stale GroupVersion discovery: {0}"'
 )
 
@@ -425,7 +425,7 @@ def log(world: Any, component: str, text: str, ago: float, started: float) -> No
     collectors["kubelet"]["data"]["unit"]["name"] = unit
     collectors["kubelet"]["data"]["process"]["started_at"] = NOW - started
     when = datetime.fromtimestamp(NOW - ago, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S+0000")
-    line = f"{when} w1 {component}[7]: E1126 18:00:00.000001       7 {text}"
+    line = f"{when} w1 {component}[7]: E0115 07:59:00.000001       7 {text}"
     collectors["kubelet_log"] = {"status": "ok", "data": {"lines": [line, line]}}
 
 

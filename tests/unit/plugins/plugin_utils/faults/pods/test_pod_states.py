@@ -11,7 +11,7 @@ from tests.unit.support.waiting_pods import judged, wait
 
 
 def ending(world, **more):
-    row = {"node": "w1", "pods": 2, "since": "2027-01-15T07:00:00Z", "names": ["n/a"]}
+    row = {"node": "w1", "pods": 2, "since": "2027-01-15T07:00:00Z", "names": ["default/pod-0"]}
     world.data("api", "pod_states")["ending"] = [{**row, "finalizers": 0, **more}]
 
 
@@ -38,7 +38,7 @@ def test_pods_that_stay_long_after_their_grace_period(world):
     verdicts, (finding,) = judged(world, "KM609")
     assert verdicts == ["present"]
     assert (finding.host, finding.node, finding.severity) == ("w1", "w1", "warning")
-    assert finding.summary.startswith("2 pods do not end since 2027-01-15T07:00:00Z: n/a")
+    assert finding.summary.startswith("2 pods do not end since 2027-01-15T07:00:00Z: default/pod-0")
     assert "1 of them have a finalizer" in finding.evidence[0].text
     assert "DeadlineExceeded" in finding.evidence[1].text
 

@@ -17,7 +17,7 @@ EVENT = (
 
 
 def attached(world, node, volume="pvc-1", **more):
-    row = {"name": "csi-1", "node": node, "attacher": "x.csi.example", "volume": volume}
+    row = {"name": "csi-1", "node": node, "attacher": "ebs.csi.aws.com", "volume": volume}
     data = world.data("api", "pod_start")
     data["attachments"] = [*(data["attachments"] or []), {**row, "attached": True, **more}]
 
@@ -26,7 +26,7 @@ def attached(world, node, volume="pvc-1", **more):
     ("holder", "ready", "state", "advice"),
     [
         (
-            "gone",
+            "w7",
             None,
             "no longer a node of this cluster",
             "delete volumeattachment csi-1",

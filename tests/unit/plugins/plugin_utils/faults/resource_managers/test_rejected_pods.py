@@ -38,7 +38,7 @@ def pod(
     **more,
 ):
     return {
-        "namespace": "n",
+        "namespace": "batch",
         "name": name,
         "uid": f"u-{name}",
         "node": "w1",
@@ -156,7 +156,7 @@ def test_pods_with_node_name_of_different_owners(gpus):
     assert found(world) == {"KM320", "KM321"}
     texts = [proof.text for proof in finding(world, "KM320").evidence]
     assert "nodeName set by Job/late" in texts[0]
-    assert "gpu-0, gpu-1 of nvidia.com/gpu held by n/a, container c, which runs" in texts[1]
+    assert "gpu-0, gpu-1 of nvidia.com/gpu held by batch/a, container c, which runs" in texts[1]
     assert finding(world, "KM320").because == ("KM321",)
     assert finding(world, "KM320").host == "w1"
 
@@ -232,9 +232,9 @@ def test_pods_with_node_name_that_ask_for_too_much_cpu_or_memory(gpus, resource,
     assert found(world) == {"KM320", "KM321"}
     assert words in finding(world, "KM321").summary
     assert [proof.object for proof in finding(world, "KM321").evidence] == [
-        "Pod n/late",
-        "Pod n/a",
-        "Pod n/b",
+        "Pod batch/late",
+        "Pod batch/a",
+        "Pod batch/b",
     ]
     assert finding(world, "KM320").because == ("KM321",)
 
@@ -610,7 +610,7 @@ def test_a_checkpoint_that_does_not_know_of_a_pod_that_runs(gpus, written, more,
     )
     assert found(world) == codes
     if "KM327" in codes:
-        assert "does not know that n/a has nvidia.com/gpu" in finding(world, "KM327").summary
+        assert "does not know that batch/a has nvidia.com/gpu" in finding(world, "KM327").summary
 
 
 def test_a_checkpoint_is_not_said_to_be_right_where_pods_or_their_times_are_not_told(gpus):
@@ -767,7 +767,7 @@ def test_more_pods_than_are_listed(gpus):
     """A ReplicaSet with nodeName makes thousands in an hour."""
     world = gpus([refused(), refused("later", second=40)], [accepted()])
     world.data("api", "rejected")["nodes"]["w1"]["rejected"] = 4812
-    assert "rejected 4812 pods, the newest n/late" in finding(world, "KM320").summary
+    assert "rejected 4812 pods, the newest batch/late" in finding(world, "KM320").summary
     result, clusters = fault_engine.evaluate_clusters([*world.documents.values(), world.api])
     consent = plan.Consent(1, frozenset(), frozenset([plan.CLEAN_UP]))
     made = plan.plan(
@@ -810,7 +810,7 @@ def test_rejected_pods_are_deleted_on_request_only(gpus, wished, risk, steps):
             1,
             "01-m1-clean-up-w1",
         )
-        assert "n/late" in step.diff
+        assert "batch/late" in step.diff
         assert [one["uid"] for one in step.change["pods"]] == ["u-late", "u-later"]
 
 
@@ -864,7 +864,7 @@ def test_a_pod_that_was_admitted_again(rebooted):
     seen = finding(world, "KM328")
     assert (seen.host, seen.node, seen.because) == ("w1", "w1", ("KM324",))
     assert finding(world, "KM320").because == ("KM324", "KM328")
-    facts(seen.summary, "kubelet", "checked the pods of this node again", "n/training")
+    facts(seen.summary, "kubelet", "checked the pods of this node again", "batch/training")
     assert seen.evidence[0].text == "the kubelet runs since 2027-01-15T08:00:00Z"
     assert (
         "(first seen by a kubelet 2027-01-15T07:00:00Z, rejected 2027-01-15T08:00:04Z)"

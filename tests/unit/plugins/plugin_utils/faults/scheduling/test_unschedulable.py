@@ -279,7 +279,7 @@ def test_the_usual_scheduler_is_not_missed_where_it_may_run_unseen(world):
         ("node(s) had volume node affinity conflict", "KM224"),
         ("node(s) didn't find available persistent volumes to bind", "KM224"),
         ("node(s) had untolerated taint(s)", None),
-        ("node(s) were full of ghosts", "KM225"),
+        ("node(s) didn't match the rack of the group", "KM225"),
     ],
 )
 def test_each_reason_is_its_own_fault(world, clause, code):
@@ -517,7 +517,7 @@ def test_the_pod_that_was_asked_for_need_not_wait(world):
     [
         "running PreBind plugin: binding rejected",
         "something else",
-        "0/4 nodes are available: 4 node(s) were full of ghosts.",
+        "0/4 nodes are available: 4 node(s) didn't match the rack of the group.",
     ],
 )
 def test_words_that_are_not_known_are_quoted(world, message):

@@ -196,13 +196,20 @@ def test_versions_of_the_schedulers_file_and_of_kubeadms_record(world):
     running = world.data("m1", "instances")["processes"]
     scheduler = next(row for row in running if row["component"] == "kube-scheduler")
     text = "kind: KubeSchedulerConfiguration\napiVersion: kubescheduler.config.k8s.io/v1beta3\n"
-    scheduler["config"] = {"path": "/c.yaml", "host_path": "/etc/kubernetes/c.yaml", "text": text}
+    scheduler["config"] = {
+        "path": "/c.yaml",
+        "host_path": "/etc/kubernetes/scheduler.yaml",
+        "text": text,
+    }
     (finding,) = judge(world, "KM723").findings
     assert (finding.host, finding.component, finding.severity) == (
         *("m1", "kube-scheduler"),
         "critical",
     )
-    assert (finding.evidence[0].path, finding.evidence[0].line) == ("/etc/kubernetes/c.yaml", 2)
+    assert (finding.evidence[0].path, finding.evidence[0].line) == (
+        "/etc/kubernetes/scheduler.yaml",
+        2,
+    )
     findings = judge(world, "KM723", upgrade_to=(1, 37)).findings
     assert {(row.component, row.severity) for row in findings} == {
         ("kube-scheduler", "critical"),
