@@ -359,6 +359,7 @@ def _run(
         pages=_pages(),
         explain=command_line.explain(),
         undo=command_line.revert(args["run_id"]),
+        repair=_repair_command(args, planned),
         faults=_codes(args),
         outside=tuple((name, str(row["reason"])) for name, row in args["outside"].items()),
         cluster_names=cluster_names.names(clusters, args["cluster_names"]),
@@ -368,6 +369,15 @@ def _run(
         waivers_expired=evaluation.expired,
         severities=evaluation.severities,
     )
+
+
+def _repair_command(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
+    """Return the command for the steps that wait for consent; after a repair there is none."""
+    if args["mode"] == "verify":
+        return ""
+    if args["mode"] == "replay":  # the hosts of the evidence may be of another inventory
+        return run_plan.repair_command(planned, observing=True)
+    return run_plan.repair_command(planned, args["mode"] == "observe", command_line.options())
 
 
 def _fail_on(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
