@@ -73,7 +73,7 @@ SPEC = {
     "started": {"type": "str"},
     "mode": {
         "type": "str",
-        "choices": ["observe", "plan", "repair", "verify", "replay"],
+        "choices": ["observe", "plan", "repair", "verify", "replay", "shown"],
         "default": "observe",
     },
     "max_risk": {"type": "int", "default": 0},
@@ -94,6 +94,7 @@ SPEC = {
     "upgrade_to": {"type": "str"},
     "take": {"type": "str"},
     "asked": {"type": "bool", "default": True},
+    "held": {"type": "bool", "default": False},
     "fail_on": {"type": "str", "choices": list(FAIL_ON), "default": "never"},
     "formats": {
         "type": "list",
@@ -149,6 +150,9 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         args = self.validate_argument_spec(argument_spec=SPEC)[1]
         try:
+            if args["mode"] == "shown":
+                console.show_held(args["report_dir"])
+                return {**result, "changed": False}
             if args["mode"] != "replay":
                 progress.remove(Path(args["evidence"][0]))
                 hostvars = (task_vars or {}).get("hostvars")
@@ -216,9 +220,13 @@ def _diagnose(args: dict[str, Any], diff: bool) -> dict[str, Any]:
     )
     steps = _steps_to_do(args, planned)
     run, packed = _packed(args, case, bool(steps))
-    _write_reports(args["formats"], judged, run)
+    printed = _write_reports(args["formats"], judged, run)
     if packed["bundle"] and "terminal" in args["formats"]:
-        _show_bundle(args, case)
+        printed.append(_bundle_line(args, case))
+    if args["held"] and not steps and not exit_of(judged, run)[0]:
+        console.hold(args["report_dir"], printed)
+    else:
+        console.show_all(printed)
     return {**_answer(judged, run), **packed, "steps": steps, **_without_old_runs(args, packed)}
 
 
@@ -351,6 +359,7 @@ def _run(
         pages=_pages(),
         explain=command_line.explain(),
         undo=command_line.revert(args["run_id"]),
+        repair=_repair_command(args, planned),
         faults=_codes(args),
         outside=tuple((name, str(row["reason"])) for name, row in args["outside"].items()),
         cluster_names=cluster_names.names(clusters, args["cluster_names"]),
@@ -360,6 +369,15 @@ def _run(
         waivers_expired=evaluation.expired,
         severities=evaluation.severities,
     )
+
+
+def _repair_command(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
+    """Return the command for the steps that wait for consent; after a repair there is none."""
+    if args["mode"] == "verify":
+        return ""
+    if args["mode"] == "replay":  # the hosts of the evidence may be of another inventory
+        return run_plan.repair_command(planned, observing=True)
+    return run_plan.repair_command(planned, args["mode"] == "observe", command_line.options())
 
 
 def _fail_on(args: dict[str, Any], planned: tuple[plan.Step, ...]) -> str:
@@ -388,8 +406,12 @@ def _explanations(judged: model_result.Result) -> dict[str, str]:
     return fault_pages.texts(str(PAGES), {finding.code for finding in judged.findings})
 
 
-def _write_reports(formats: list[str], judged: model_result.Result, run: Run) -> None:
-    """Write the formats that the operator asked for; report.json and report.txt always."""
+def _write_reports(formats: list[str], judged: model_result.Result, run: Run) -> list[str]:
+    """Write the formats that the operator asked for; report.json and report.txt always.
+
+    Return the texts to print.
+    """
+    printed = []
     atomic_file.replace(
         run.path("report.json"), itertools.chain(json_report.pieces(judged, run), ["\n"])
     )
@@ -400,11 +422,10 @@ def _write_reports(formats: list[str], judged: model_result.Result, run: Run) ->
         else:
             remove_face(run.report_dir, name)
     if "terminal" in formats:
-        _print(judged, run, "github" in formats)
+        printed.append(_terminal_text(judged, run, "github" in formats))
     if "github" in formats:
-        annotations = github.render(judged, run)
-        if annotations:
-            console.show(annotations)
+        printed.append(github.render(judged, run))
+    return [content for content in printed if content]
 
 
 def _documents(args: dict[str, Any], notices: list[str] | None = None) -> Iterator[dict[str, Any]]:
@@ -455,11 +476,11 @@ def _bundle(args: dict[str, Any], case: writer.Case) -> str | None:
     return None
 
 
-def _show_bundle(args: dict[str, Any], case: writer.Case) -> None:
+def _bundle_line(args: dict[str, Any], case: writer.Case) -> str:
     about = "with the names and addresses of your hosts"
     if args["bundle_anonymous"]:
         about = "without names of hosts and people and without addresses"
-    console.show(
+    return (
         f"kubemend: bundle: {args['bundle']} ({about}); to read it:"
         f" {writer.command(args['bundle'], case)}"
     )
@@ -575,8 +596,8 @@ def _input_error(sentence: str) -> dict[str, Any]:
     return {"failed": True, "exit_reason": "input", "msg": sentence}
 
 
-def _print(judged: model_result.Result, run: Run, fenced: bool = False) -> None:
-    """Print the report, in the width and colour that Ansible has.
+def _terminal_text(judged: model_result.Result, run: Run, fenced: bool = False) -> str:
+    """Return the report to print, in the width and colour that Ansible has.
 
     Fenced, no line of it is a command to the runner of a GitHub workflow.
     """
@@ -586,7 +607,7 @@ def _print(judged: model_result.Result, run: Run, fenced: bool = False) -> None:
     report = text.render(judged, run, console.width(), paint)
     if fenced:
         report = github.fence(report, secrets.token_hex(16))
-    console.show(report)
+    return report
 
 
 def _paint(content: str, kind: str) -> str:

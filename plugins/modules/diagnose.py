@@ -46,8 +46,9 @@ options:
   mode:
     description:
       - What the reports say about the run.
+      - V(shown) evaluates nothing. It prints the report that an earlier task of the run held.
     type: str
-    choices: [observe, plan, repair, verify, replay]
+    choices: [observe, plan, repair, verify, replay, shown]
     default: observe
   max_risk:
     description:
@@ -103,6 +104,12 @@ options:
           in check mode, and the same task with V(true) reports.
     type: bool
     default: true
+  held:
+    description:
+      - Leave the report to a later task with O(mode=shown), which prints it. A report that comes
+        before steps of a repair, and that of a run which fails, is printed at once.
+    type: bool
+    default: false
   probe:
     description:
       - Whether the plan ends with a Job that must get exactly one pod, as C(kubemend_probe).

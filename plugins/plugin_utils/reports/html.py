@@ -50,6 +50,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 NAMES_SHOWN = 500  # ranges, or names that are none
 SLUG_LENGTH = 120
 _NO_SLUG = re.compile(r"[^A-Za-z0-9./-]+")
+TITLED = 4  # columns of the matrix, and faults of a host, whose titles have room
 FEW_STEPS = 20  # a plan with more has its diffs closed
 CHUNK = 40  # entries that the browser lays out together, and not before they come into view
 MODES = {**phrases.MODES, "capture": "judges nothing", "revert": "judges nothing"}
@@ -255,7 +256,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(
-        WORDS=WORDS, SYMBOLS=SYMBOLS, CHUNK=CHUNK, FEW_STEPS=FEW_STEPS, counted=counted
+        WORDS=WORDS,
+        SYMBOLS=SYMBOLS,
+        CHUNK=CHUNK,
+        TITLED=TITLED,
+        FEW_STEPS=FEW_STEPS,
+        counted=counted,
     )
     return environment
 

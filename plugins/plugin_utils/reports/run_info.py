@@ -55,6 +55,7 @@ class Run:
         pages: the directory of the faults' pages, empty where they are not installed.
         explain: the command that shows such a page, empty where it is not in use.
         undo: the command that takes back what this run did, empty where it is not known.
+        repair: the command for the steps of the plan that wait for consent, or empty.
         faults: the selected codes, None for all.
         outside: hosts of the inventory that are not in the run, each with the reason.
         cluster_names: the name of each cluster, by its key.
@@ -85,6 +86,7 @@ class Run:
     pages: str = ""
     explain: str = ""
     undo: str = ""
+    repair: str = ""
     faults: frozenset[str] | None = None
     outside: tuple[tuple[str, str], ...] = ()
     cluster_names: Mapping[str | None, str] = field(default_factory=dict)

@@ -72,7 +72,7 @@ def render(result: model_result.Result, run: Run, width: int = WIDTH, paint: Pai
     page.gap()
     compared(page, run)
     page.gap()
-    _plan(page, run, result.lacks)
+    _plan(page, run, result)
     _end(page, result, run, [entry for key in keys for entry in chains[key]])
     return page.text()
 
@@ -154,7 +154,7 @@ def _changes(page: Page, run: Run, findings: Sequence[model_result.Finding], cha
         page.prose("nothing", label=f"{change}: ", kind="good")
 
 
-def _plan(page: Page, run: Run, lacks: Sequence[model_result.Lack]) -> None:
+def _plan(page: Page, run: Run, result: model_result.Result) -> None:
     """Write the steps in their order with their states; with --diff also the changes.
 
     Steps that differ only in their host are one entry, without --diff: those that follow each
@@ -165,11 +165,14 @@ def _plan(page: Page, run: Run, lacks: Sequence[model_result.Lack]) -> None:
         page.line("plan:")
     entries = list(_alike_steps(run, done))
     for (text, kind, note), steps in entries[:STEPS_SHOWN]:
-        step_text = conclusion.without_reasons(text, lacks), kind, note
+        step_text = conclusion.without_reasons(text, result.lacks), kind, note
         _steps(page, step_text, steps, run)
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
         page.prose(f"and {counted(hidden, 'step')} more, all in report.json")
+    # A single finding has its command, which is enough.
+    if run.repair and len({item.command for item in result.findings if item.command}) != 1:
+        page.line(f"repair: {run.repair}")
     if run.undo and _can_be_undone(run):
         page.line(f"undo: {run.undo}")
 

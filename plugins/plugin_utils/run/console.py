@@ -6,17 +6,45 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
+from pathlib import Path
 
 from ansible import constants
 from ansible.utils.display import Display
 
+from ..safe_io import atomic_file
+
 WIDEST = 160
+HELD = "report.held"  # in the folder of the run
 
 
 def show(text: str) -> None:
     """Print a result on stdout, or on stderr where a callback writes JSON to stdout."""
     callback = str(constants.config.get_config_value("DEFAULT_STDOUT_CALLBACK"))
     Display().display(text.rstrip("\n"), stderr="json" in callback.rsplit(".", 1)[-1])
+
+
+def show_all(texts: Iterable[str]) -> None:
+    """Print results in their order."""
+    for text in texts:
+        show(text)
+
+
+def hold(folder: str, texts: Iterable[str]) -> None:
+    """Keep results for the last task of the run, which prints them (show_held).
+
+    Ansible prints each task and play behind a report, also those that it skips.
+    """
+    atomic_file.replace(Path(folder) / HELD, (f"{text.rstrip()}\n" for text in texts))
+
+
+def show_held(folder: str) -> None:
+    """Print the results that were kept, if any, once."""
+    path = Path(folder) / HELD
+    if path.exists():
+        text = path.read_text(encoding="utf-8", errors="replace")
+        path.unlink()
+        show(text)
 
 
 def width() -> int:

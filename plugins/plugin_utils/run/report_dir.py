@@ -19,7 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import cluster_lock
+from . import cluster_lock, console
 from .settings import Settings, SettingsError
 
 COMPARED = "compared.json"  # the earlier report, as it was when the run began
@@ -43,6 +43,7 @@ STALE = (
     "looks.jsonl",
     "step.begun",
     "api.answered",
+    console.HELD,
     "locks/*.json",
     "evidence/*.json",
     "evidence/.progress*",

@@ -25,6 +25,7 @@ from ..planning.remedies import (
 from . import command_line, run_files, verification
 
 WALKED = ("KM404",)  # also of processes that only the deep tier looks at
+OPTIONAL = (step_kinds.PROBE, plan.CLEAN_UP)  # steps that no finding calls for
 
 
 def plan_of(
@@ -157,9 +158,35 @@ def with_command(
     return replace(finding, command=command_line.command("remediate", hosts, variables))
 
 
+def repair_command(
+    steps: tuple[plan.Step, ...], observing: bool, hosts: str = " -i INVENTORY"
+) -> str:
+    """Return the command that does all steps which only wait for consent; "" without any.
+
+    Args:
+        steps: of the plan.
+        observing: whether the playbook changes nothing.
+        hosts: the options that name the hosts of the run (command_line.options).
+    """
+    waiting = [
+        step
+        for step in steps
+        if step.risk and step.remedy not in OPTIONAL and _waits(step, observing)
+    ]
+    able = [step for step in waiting if step.allowed or plan.only_risk(step)]
+    if not able:
+        return ""
+    codes = [code for step in able for code in step.codes]
+    deep = ""
+    if any(code in WALKED or CATALOGUE[code].tier == "deep" for code in codes):
+        deep = "-e kubemend_deep=true "
+    risk = max(step.risk for step in able)
+    return command_line.command("remediate", hosts, f"{deep}-e kubemend_max_risk={risk}")
+
+
 def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:
     """Tell whether a step is one that repairs this finding, which no waiver accepts as it is."""
-    if finding.waived is not None or step.remedy in (step_kinds.PROBE, plan.CLEAN_UP):
+    if finding.waived is not None or step.remedy in OPTIONAL:
         return False
     if finding.code not in step.codes or step.cluster != finding.cluster:
         return False

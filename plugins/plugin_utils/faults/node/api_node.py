@@ -177,7 +177,7 @@ def _down(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     if view.ready == "Unknown":
         state = "its kubelet posts nothing"
     return Detection(
-        f"the node is down{since}: {state}, and its host does not answer"
+        f"{state}{since}, and its host does not answer"
         f"{node_events.before_silence(cluster, view.name)}",
         (
             EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),

@@ -186,7 +186,7 @@ def _refused(cluster: Cluster, host: Host, view: NodeView | None) -> Detection:
         severity = "warning"
     return Detection(
         one_line(
-            f"the kubelet calls its node {identity.name}, by {_by(host)} and its certificate is"
+            f"registers as {identity.name}, by {_by(host)} and its certificate is"
             f" {_former_owner(host, node)}: {_refused_state(cluster, host, view)}",
             500,
         ),
@@ -374,7 +374,7 @@ def _moved(
         severity = "warning"
     return Detection(
         one_line(
-            f"its address changed: {'; '.join(changes)}; the machine has {and_others(addresses)}",
+            f"{'; '.join(changes)}; the machine has {and_others(addresses)}",
             500,
         ),
         (*proofs, table),

@@ -80,7 +80,7 @@ def _hit(
 ) -> Detection:
     clauses = _clauses(dead, devices, tasks)
     return Detection(
-        f"the node {' and '.join(clauses)}; pods that use them do not start or end, and a kubelet"
+        f"{' and '.join(clauses)}; pods that use them do not start or end, and a kubelet"
         " or runtime that touches them hangs",
         (
             *(_answer(host, item) for item in dead[:SHOWN]),

@@ -27,6 +27,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning impo
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports.run_info import Run
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import (
+    console,
     run_files,
 )
 from tests import schemas
@@ -236,6 +237,22 @@ def test_a_repair_that_may_do_nothing_is_refused_and_says_what_became_of_its_bun
     assert report["exit_code"] == 2
     assert report["exit_reason"] == answer["exit_reason"]
     assert "two hosts would have the same name" in report["notices"][-1]
+
+
+@pytest.mark.parametrize(
+    ("more", "is_held"),
+    [
+        ({"mode": "observe"}, True),
+        ({"mode": "repair", "max_risk": 2}, False),  # steps follow, which begin below it
+        ({"mode": "observe", "fail_on": "critical"}, False),  # nothing follows a run that fails
+    ],
+)
+def test_a_report_is_held_where_the_last_task_of_the_run_shows_it(tmp_path, capsys, more, is_held):
+    judge_into(tmp_path, formats=["terminal"], held=True, **more)
+    before = capsys.readouterr().out
+    console.show_held(str(tmp_path))
+    after = capsys.readouterr().out
+    assert ("kubemend: " in before, "kubemend: " in after) == (not is_held, is_held)
 
 
 def judge_into(folder, mode="replay", formats=("json",), **more):

@@ -473,6 +473,27 @@ def test_a_code_of_the_matrix_has_its_title_and_all_titles_of_its_column():
     assert any(title.count("; ") and title.count("KM") > 1 for title in named)
 
 
+def test_titles_are_next_to_codes_where_they_have_room():
+    key, host = "0123456789abcdef", "w1"
+
+    def shown(codes):
+        result = model_result.Result(
+            findings=tuple(
+                model_result.Finding(code, "critical", key, host, None, "it is stopped", host)
+                for code in codes
+            ),
+            verdicts=tuple(model_result.Verdict(code, key, "present", host=host) for code in codes),
+            clusters=(model_result.ClusterRow(key, None, (host,)),),
+            hosts=(model_result.HostRow(host, host, key, "worker", "ok"),),
+        )
+        titles = {code: f"title of {code}" for code in codes}
+        page = html.render(result, replace(fleet.run(symptom=False), titles=titles))
+        return page.count("<small>title of KM502</small>")
+
+    assert shown(["KM502"]) == 2
+    assert shown([f"KM{number}" for number in range(500, 501 + html.TITLED)]) == 0
+
+
 def test_only_a_run_that_wrote_evidence_names_its_folder():
     assert "evidence/" in Page(rendered(mode="observe")).words.rpartition("for programs")[2]
     assert "evidence/" not in Page(rendered(mode="replay")).words.rpartition("for programs")[2]

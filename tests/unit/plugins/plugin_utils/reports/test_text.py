@@ -638,6 +638,19 @@ def test_a_repair_that_can_be_undone_ends_its_plan_with_the_command(remedy, stat
 
 
 @pytest.mark.parametrize(
+    ("commands", "count"), [((None, None), 1), (("do a", "do b"), 1), (("do a", None), 0)]
+)
+def test_the_command_for_all_steps_is_there_once_unless_a_finding_has_it(commands, count):
+    findings = [
+        Finding(code, "critical", None, "w1", None, "used up", "w1", command=command)
+        for code, command in zip(("KM401", "KM402"), commands, strict=True)
+    ]
+    report = rendered(findings=findings, run_data=run(repair="do all"))
+    assert report.count("\nrepair: do all\n") == count
+    assert "do all" not in rendered(findings=findings)
+
+
+@pytest.mark.parametrize(
     ("verdicts", "lines"),
     [
         (["clear", "clear"], ["KM407 Files run out: no longer found at 14:03:13 UTC"]),

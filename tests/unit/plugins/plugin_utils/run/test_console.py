@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import stat
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.run import console
@@ -42,3 +45,18 @@ def test_what_happens_meanwhile_is_on_stderr_which_no_pipe_keeps_back(
     monkeypatch.setattr(console.constants.config, "get_config_value", lambda _name: callback)
     console.tell("w1: 12 pods left")
     assert tuple(capsys.readouterr()) == ("", "w1: 12 pods left\n")
+
+
+def test_a_held_report_is_shown_once_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.show_held(str(tmp_path))
+    assert tuple(capsys.readouterr()) == ("", "")
+    console.hold(str(tmp_path), ["one\ntwo\n", "three"])
+    assert stat.S_IMODE((tmp_path / console.HELD).stat().st_mode) == 0o600
+    assert tuple(capsys.readouterr()) == ("", "")
+    console.show_held(str(tmp_path))
+    assert capsys.readouterr().out == "one\ntwo\nthree\n"
+    console.show_held(str(tmp_path))
+    assert capsys.readouterr().out == ""
+    assert list(tmp_path.iterdir()) == []

@@ -74,3 +74,22 @@ def test_a_node_that_was_brought_back_and_is_not_ready_is_told(node, told):
     found = run_plan.not_back((step,), ({"id": "s", "state": "done"},), clusters)
     assert len(found) == bool(told)
     assert not told or (told in found[0] and "removed by hand they come back" in found[0])
+
+
+def test_one_command_does_every_step_that_waits_for_consent():
+    step = plan.Step("01-w1", "w1", "KM402", "kernel_setting", 1, "file", node="w1")
+    waiting = replace(step, blocked_by="risk 1 needs -e kubemend_max_risk=1")
+    higher = replace(waiting, code="KM101", risk=2, blocked_by="risk 2 needs more")
+    deep = replace(waiting, code="KM404")
+    refused = replace(step, risk=3, blocked_by="the API is down: -e kubemend_allow=api_down")
+    done = replace(step, allowed=True)
+    command = "ansible-playbook -i INVENTORY kubemend.remediation.remediate "
+    assert run_plan.repair_command((waiting, higher, refused), False) == (
+        f"{command}-e kubemend_max_risk=2"
+    )
+    assert run_plan.repair_command((waiting, deep), False, " -i x") == (
+        f"{command.replace('INVENTORY', 'x')}-e kubemend_deep=true -e kubemend_max_risk=1"
+    )
+    assert run_plan.repair_command((refused, done), False) == ""
+    assert run_plan.repair_command((done,), True) == f"{command}-e kubemend_max_risk=1"
+    assert run_plan.repair_command((replace(done, remedy=plan.CLEAN_UP),), True) == ""
