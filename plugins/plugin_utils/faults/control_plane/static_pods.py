@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -442,12 +443,13 @@ def _explained(hit: Detection, subject: _Component, telling: Telling, last: str)
     """Return a hit with the known cause of what a component or its kubelet logs."""
     host, use, lines = subject.host, subject.use, _lines(subject.exits)
     kubelet = ends(subject.exits.kubelet or "", 600)
-    release = host.releases.version(use.component)
-    row = known_message.first((use.component,), (telling.line, last), release)
+    release, versions = host.releases.version(use.component), host.releases.of_node
+    find = functools.partial(known_message.first, versions=versions)
+    row = find((use.component,), (telling.line, last), release)
     if row is None:
         version = host.releases.version("kubelet")
-        row = known_message.first((use.component, "kubelet"), (kubelet,), version)
-    row = row or known_message.first((use.component,), telling.before(lines), release)
+        row = find((use.component, "kubelet"), (kubelet,), version)
+    row = row or find((use.component,), telling.before(lines), release)
     if row is None:
         return with_rule(hit, (telling.line or kubelet,), Source(use.words))
     hit = with_cause(hit, row)
