@@ -45,6 +45,7 @@ RARELY_SAID = {
     "k3s-images-not-imported": None,
     "k3s-network-policies-off": None,
     "k3s-process-limits-off": None,
+    "kubelet-hugetlb-missing": None,
     "logind-not-answering": None,
     "shutdown-delay-not-granted": None,
     "shutdown-delay-not-written": None,

@@ -69,7 +69,7 @@ def detections(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         f" node is ready: {setter.means}. Pods without a toleration of the taint {taint} do not"
         " start there",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
-        f"{setter.advice}. Removing the taint alone does not help: it comes back while the condition"
+        f"{setter.advice}. To remove the taint does not help: it comes back while the condition"
         " is true",
         host=wording.host_name(view),
         node=view.name,
