@@ -15,7 +15,7 @@ from ..evidence import contract
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
-from ..parsers import component_log, known_message, message_table
+from ..parsers import component_log, go_panic, known_message, message_table
 from ..parsers.known_age import Versions
 from ..parsers.known_message import Known
 from ..parsers.message_form import Reading
@@ -37,6 +37,7 @@ class EndedPod:
     reading: what the line means, None where no table has it
     told, told_in: the last error of the program's own file on the node, and its path
     known: the known cause of that line, or of another one of its end
+    panicked: in which functions a program of Go panicked, as a clause
     """
 
     namespace: str
@@ -51,6 +52,7 @@ class EndedPod:
     told: str = ""
     told_in: str = ""
     known: Known | None = None
+    panicked: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions
         telling.reading,
         one_line(row.error or "", 200),
         *_told(row.own),
+        panicked=go_panic.clause(telling.line, lines),
     )
     texts = (telling.line, pod.told, *telling.before(lines))
     line, cause = _known(pod, texts, versions)
