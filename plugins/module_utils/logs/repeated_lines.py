@@ -7,6 +7,12 @@ import re
 
 from . import lines as log_lines
 
+# How an error begins that goes past the logger: of a library that prints it, often with a stack in
+# the next lines, of the Go runtime, and of a command line.
+PLAIN = (
+    rb"(?:panic: |fatal error: |[Ff]ailed to |[Ee]rror: |[Uu]nable to |[Cc]ould not |[Cc]ouldn't "
+    rb"|[Cc]annot )"
+)
 # How the loggers of components begin an error: klog's text and its JSON, which has no level and no
 # verbosity of an error; zap and capnslog of etcd, which warns of what keeps it from its work;
 # logrus of runtimes, and its JSON, whose keys stand in alphabetical order: a quote within a value
@@ -19,6 +25,7 @@ _LEVELS = (
     # k0s logs what its components say, with a level of its own
     rb'|time="[^"\n]{10,64}" level=info msg="[EF]\d{4} \d\d:'
     rb'|\{"(?!log":)[a-k][\w.-]{0,40}":[^\n]{0,2000}?,"level":"(?:error|fatal|panic)","'
+    rb"|" + PLAIN
 )
 # An API server warns of its etcd and of webhooks: gRPC's client, and the dispatcher of admission.
 _WARNINGS = rb"|W\d{4} [^\n\]]{1,60} (?:logging|dispatcher)\.go:)"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ..models.denied_file import Denial
 from ..parsers import known_message, plain_error
+from ..parsers.known_age import Versions
 from ..parsers.known_message import Known
 from . import program_settings
 from .base import Detection
@@ -19,10 +20,16 @@ TOLD = ". Known cause: "
 
 
 class Source(NamedTuple):
-    """Where a program has its settings: its command line, and its unit or container."""
+    """Where a program has its settings: its command line, its unit or container, and its node.
+
+    versions: those of the kernel and the runtime of that node, where they are known
+    is_ruled: whether rules of any program count for its last line
+    """
 
     argv: Sequence[str] = ()
     name: str | None = None
+    versions: Versions = ()
+    is_ruled: bool = True
 
 
 UNKNOWN = Source()
@@ -35,7 +42,7 @@ def explained(
     release: str | None = None,
     *,
     is_of_program: bool = False,
-    source: Source | None = UNKNOWN,
+    source: Source = UNKNOWN,
 ) -> Detection:
     """Return a hit with the known cause of what it quotes, and what to do about that.
 
@@ -45,11 +52,13 @@ def explained(
     texts: what it quotes, what tells most first
     release: that of the program that says it, None where it is not known
     is_of_program: whether the hit is about that program, which no workload keeps from its work
-    source: where that program has its settings, None where no rule of its last line counts
+    source: where that program has its settings
     """
     texts = [text for text in texts if text]
-    row = known_message.first(places, texts, release, is_of_program=is_of_program)
-    if row is None and is_of_program and source is not None:
+    row = known_message.first(
+        places, texts, release, is_of_program=is_of_program, versions=source.versions
+    )
+    if row is None and is_of_program and source.is_ruled:
         # a message with a cause of a workload tells nothing of the program's own files
         is_of_workload = known_message.first(places, texts[:1], release) is not None
         return hit if is_of_workload else with_rule(hit, texts, source)

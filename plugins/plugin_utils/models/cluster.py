@@ -31,6 +31,7 @@ from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
+from ..parsers.known_age import Versions
 from . import (
     anonymous_client,
     certificates,
@@ -217,6 +218,11 @@ class Cluster:
             names = host.names if host.node is None else (host.node,)
             hosts.update(dict.fromkeys(names, host))
         return hosts
+
+    def versions(self, node: str | None) -> Versions:
+        """Return the releases of a Node's kernel and runtime, where a host of the run is it."""
+        host = self.node_hosts.get(node or "")
+        return host.releases.of_node if host is not None else ()
 
     def answer(self, collector: str) -> Any:
         """Return a cluster collector's data when it answered, else None."""

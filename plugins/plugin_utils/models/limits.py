@@ -84,6 +84,23 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class Program:
+    """The processes of one name within one unit or container, the largest one first."""
+
+    processes: tuple[Holder, ...]
+
+    @property
+    def largest(self) -> Holder:
+        """Return the process that holds the most."""
+        return self.processes[0]
+
+    def __str__(self) -> str:
+        if len(self.processes) == 1:
+            return str(self.largest)
+        return f"{len(self.processes)} processes of {self.largest}"
+
+
+@dataclass(frozen=True)
 class Shortage:
     """A limit that is reached.
 
@@ -102,11 +119,24 @@ class Shortage:
     left: int = 0
 
     @property
-    def culprit(self) -> Holder | None:
-        """The one process that holds more than half of the limit."""
-        if self.holders and 2 * self.usage_of(self.holders[0]) > self.limit:
-            return self.holders[0]
+    def culprit(self) -> Program | None:
+        """The one program that holds more than half of the limit."""
+        program = next(iter(self.programs()), None)
+        if program is not None and 2 * self.total_of(program) > self.limit:
+            return program
         return None
+
+    def programs(self) -> list[Program]:
+        """Return the programs whose processes hold something, the largest one first."""
+        groups: dict[tuple[str, str], list[Holder]] = {}
+        for holder in self.holders:
+            groups.setdefault((holder.comm, holder.where), []).append(holder)
+        programs = [Program(tuple(group)) for group in groups.values()]
+        return sorted(programs, key=lambda row: (-self.total_of(row), row.largest.pid))
+
+    def total_of(self, program: Program) -> int:
+        """Return how much of the limit the processes of a program hold."""
+        return sum(map(self.usage_of, program.processes))
 
     def usage_of(self, holder: Holder) -> int:
         """Return how much of the limit a process holds."""

@@ -17,7 +17,8 @@ from ..evidence.answers.node.system_pods import RunningPod, SystemPods
 from ..evidence.document import ends, one_line
 from ..parsers import message_table
 from ..parsers.known_message import Known
-from . import pod_roles, repeated_errors, system_pods
+from . import pod_roles, releases, repeated_errors, system_pods
+from .releases import Releases
 from .repeated_errors import Repeated
 from .system_pods import UnreadPods
 
@@ -76,13 +77,14 @@ def extract(document: Mapping[str, Any]) -> PodErrors:
     if running is None:
         return PodErrors()
     clock = contract.answer(document, System).clock or 0.0
+    of_node = Releases(of_node=releases.of_node(document))
     gaps = tuple(
         one_line(f"{row.namespace}/{row.pod}", 320)
         for row in running
         if row.error and not own_pods.is_add_on(row.namespace, row.pod, row.container)
     )
     unread = UnreadPods(answer.unread, answer.read, system_pods.named(answer.unread_pods))
-    pods = (_read(row, clock) for row in running)
+    pods = (_read(row, clock, of_node) for row in running)
     counted = (
         pod
         for pod in pods
@@ -93,10 +95,10 @@ def extract(document: Mapping[str, Any]) -> PodErrors:
     return PodErrors(True, tuple(counted), gaps, unread)
 
 
-def _read(row: RunningPod, clock: float) -> PodError:
+def _read(row: RunningPod, clock: float, of_node: Releases) -> PodError:
     misses = tuple(ends(one_line(line, 2000), SHOWN) for line in row.told[-TOLD:])
     names = one_line(row.namespace, 63), one_line(row.pod, 253), one_line(row.container, 63)
-    error = _worst(row, clock)
+    error = _worst(row, clock, of_node)
     path = one_line(row.path, 500)
     if error is None:
         return PodError(*names, path, told=misses)
@@ -110,12 +112,12 @@ def _read(row: RunningPod, clock: float) -> PodError:
     return PodError(*names, path, message, *counts, *meaning, is_constant, misses, error.known)
 
 
-def _worst(row: RunningPod, clock: float) -> Repeated | None:
+def _worst(row: RunningPod, clock: float, of_node: Releases) -> Repeated | None:
     """Return the error that goes on and weighs most: of a known cause, else the frequent one."""
     component = message_table.LIBRARY
     if row.container in message_table.COMPONENTS:
         component = row.container
     errors = ComponentErrors(component, row.path, since=row.since, entries=row.entries)
     names = PodError(row.namespace, row.pod, row.container, row.path)
-    going = repeated_errors.current(errors, clock, places=pod_roles.places(names))
+    going = repeated_errors.current(errors, clock, of_node, places=pod_roles.places(names))
     return max(going, key=repeated_errors.weight, default=None)

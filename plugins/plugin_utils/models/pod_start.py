@@ -129,7 +129,7 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     # The kubelet reports few of many tries, so that the answer of a registry may be an older one.
     event = row.event if is_pull else _event(cluster, row)
     for reason, message in _texts(row, state, event):
-        trouble = pod_start_message.trouble(reason, message)
+        trouble = pod_start_message.trouble(reason, message, cluster.versions(row.node))
         if trouble is not None:
             return trouble, reason, message
     text = row.message or (event.message if event else "")
@@ -143,7 +143,8 @@ def _uncreated(cluster: Cluster, row: WaitingPods) -> tuple[Trouble, str, str] |
     event = _event(cluster, row)
     if event is None or event.reason != "Failed":
         return None
-    trouble = pod_start_message.trouble(event.reason, event.message)
+    versions = cluster.versions(row.node)
+    trouble = pod_start_message.trouble(event.reason, event.message, versions)
     if trouble is None or pod_start_message.base(trouble.kind) not in UNCREATED:
         return None
     return trouble, event.reason, event.message

@@ -15,8 +15,10 @@ from ..evidence.answers.node import pinning
 from ..evidence.answers.node.cri import Cri
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.swap import Swap
+from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
-from ..parsers import message_table
+from ..parsers import known_age, message_table
+from ..parsers.known_age import Versions
 from .control_plane import ControlPlane
 from .kubelet import config as kubelet_config
 from .machine import Machine
@@ -36,12 +38,14 @@ class Releases:
     cgroup_driver: the one that the kubelet is configured with, empty where it is not certain
     without_flags: the file of kubeadm's flags for the kubelet, where it has none; otherwise empty
     shims: file, line and kind of the shims that containerd's configuration names
+    of_node: the releases of its kernel and of the runtime that answers its kubelet
     """
 
     programs: tuple[tuple[str, str], ...] = ()
     cgroup_driver: str = ""
     without_flags: str = ""
     shims: tuple[tuple[str, int | None, str], ...] = ()
+    of_node: Versions = ()
 
     def version(self, program: str) -> str | None:
         """Return the version of a program, None where it is not known."""
@@ -70,7 +74,16 @@ def extract(
         _cgroup_driver(kubelet),
         _without_flags(kubelet),
         tuple(_shims(contract.answer(document, Cri)))[:MAX_SHIMS],
+        of_node(document),
     )
+
+
+def of_node(document: Mapping[str, Any]) -> Versions:
+    """Return the releases of a node's kernel and runtime, where its evidence has them."""
+    cri = contract.answer(document, Cri)
+    kernel = contract.answer(document, System).kernel
+    rows = ((known_age.KERNEL, kernel), (cri.name, cri.version))
+    return tuple((one_line(name, 40), one_line(text, 80)) for name, text in rows if name and text)
 
 
 def _of_kubelet(kubelet: Kubelet, machine: Machine) -> dict[str, str]:

@@ -384,7 +384,7 @@ def _read(
     entry = replace(entry, line=entry.line[:LONGEST])
     answer = error_answer.read(entry.line, _table(row.component))
     release = releases.version(row.component)
-    cause = known_message.find((row.component, *places), entry.line, release)
+    cause = known_message.find((row.component, *places), entry.line, release, releases.of_node)
     is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
     if answer is not None and not is_of_workload and not _OTHERS.search(entry.line):

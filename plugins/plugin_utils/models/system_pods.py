@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from ..evidence import contract
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
-from ..parsers import component_log, known_message, message_table
-from ..parsers.component_log import Telling
+from ..parsers import component_log, go_panic, known_message, message_table
+from ..parsers.known_age import Versions
 from ..parsers.known_message import Known
 from ..parsers.message_form import Reading
-from . import pod_roles
+from . import pod_roles, releases
 
 # A kubelet waits five minutes at most before it starts a container again. Three ends within an hour
 # are one each 20 minutes. After a boot, what waits for what is not up yet ends a few times.
@@ -37,6 +37,7 @@ class EndedPod:
     reading: what the line means, None where no table has it
     told, told_in: the last error of the program's own file on the node, and its path
     known: the known cause of that line, or of another one of its end
+    panicked: in which functions a program of Go panicked, as a clause
     """
 
     namespace: str
@@ -51,6 +52,7 @@ class EndedPod:
     told: str = ""
     told_in: str = ""
     known: Known | None = None
+    panicked: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,9 @@ def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     Those of add-ons are there only where the cause of their end is known.
     """
     system, booted = contract.answer(document, System), _is_booted(document)
+    versions = releases.of_node(document)
     rows = contract.answer(document, SystemPods).pods
-    pods = (_ended(row, system.clock, booted) for row in rows)
+    pods = (_ended(row, system.clock, booted, versions) for row in rows)
     return tuple(
         pod
         for pod in pods
@@ -98,7 +101,7 @@ def _is_booted(document: Mapping[str, Any]) -> bool:
     return uptime is not None and uptime < BOOT_SECONDS
 
 
-def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
+def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions) -> EndedPod:
     lines = [one_line(line, 2000) for line in component_log.entries(row.lines)]
     # Programs of the cluster share libraries; what is their own is in no table.
     component = row.container if row.container in message_table.COMPONENTS else LIBRARY
@@ -115,21 +118,25 @@ def _ended(row: SystemPod, clock: float | None, booted: bool) -> EndedPod:
         telling.reading,
         one_line(row.error or "", 200),
         *_told(row.own),
+        panicked=go_panic.clause(telling.line, lines),
     )
-    return _with_cause(pod, telling, lines, component)
-
-
-def _with_cause(pod: EndedPod, telling: Telling, lines: list[str], component: str) -> EndedPod:
-    """Return a container with the known cause of its end, and the line that has it."""
     texts = (telling.line, pod.told, *telling.before(lines))
-    places = pod_roles.places(pod)
-    cause = known_message.first(places, texts)
-    if cause is None or known_message.find(places, telling.line) is not None or pod.told:
+    line, cause = _known(pod, texts, versions)
+    if cause is None or line == telling.line or pod.told:
         return replace(pod, known=cause)
-    # What ended it stands first, and what came of it afterwards.
-    line = next(line for line in reversed(texts) if known_message.find(places, line) == cause)
     meaning = component_log.reading(line, component)
     return replace(pod, known=cause, line=ends(component_log.text(line), SHOWN), reading=meaning)
+
+
+def _known(pod: EndedPod, texts: Sequence[str], versions: Versions) -> tuple[str, Known | None]:
+    """Return the line that has the known cause of an end, and that cause."""
+    places = pod_roles.places(pod)
+    causes = {text: known_message.find(places, text, None, versions) for text in texts if text}
+    cause = next((cause for cause in causes.values() if cause is not None), None)
+    if cause is None or causes.get(texts[0]) is not None:
+        return texts[0], cause
+    # What ended it stands first, and what came of it afterwards.
+    return next(text for text in reversed(texts) if causes.get(text) == cause), cause
 
 
 def _told(file: OwnFile | None) -> tuple[str, str]:

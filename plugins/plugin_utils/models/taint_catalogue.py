@@ -28,6 +28,16 @@ class Owner:
 
 
 CORDON = "node.kubernetes.io/unschedulable"
+NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
+# The conditions of which the node lifecycle controller makes taints.
+CONDITIONS = {
+    "node.kubernetes.io/not-ready": "Ready",
+    "node.kubernetes.io/unreachable": "Ready",
+    "node.kubernetes.io/memory-pressure": "MemoryPressure",
+    "node.kubernetes.io/disk-pressure": "DiskPressure",
+    "node.kubernetes.io/pid-pressure": "PIDPressure",
+    NETWORK_UNAVAILABLE: "NetworkUnavailable",
+}
 BOTH, SCHEDULE, PREFER = (
     frozenset({"NoSchedule", "NoExecute"}),
     frozenset({"NoSchedule"}),
@@ -123,7 +133,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
         _pressure("that process ids run out", "end what forks"),
     ),
     (
-        "node.kubernetes.io/network-unavailable",
+        NETWORK_UNAVAILABLE,
         SCHEDULE,
         _condition(
             "the condition NetworkUnavailable is true",

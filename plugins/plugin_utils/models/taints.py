@@ -9,13 +9,14 @@ Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..evidence.answers.cluster import nodes
 from ..evidence.answers.cluster.api_pod import Toleration
-from .taint_catalogue import CORDON, OWNED, PREFIXES, Owner
+from ..evidence.document import ends, one_line
+from .taint_catalogue import CONDITIONS, CORDON, OWNED, PREFIXES, Owner
 
 NO_SCHEDULE, NO_EXECUTE, PREFER = "NoSchedule", "NoExecute", "PreferNoSchedule"
 EFFECTS = (NO_SCHEDULE, NO_EXECUTE, PREFER)
@@ -127,6 +128,22 @@ def explained(taint: nodes.Taint | Taint) -> Explained | None:
     if parsed_taint is None:
         return None
     return Explained(parsed_taint, _owner(parsed_taint))
+
+
+def condition_of(taint: Taint, conditions: Iterable[nodes.Condition]) -> nodes.Condition | None:
+    """Return the condition of a Node that its taint stands for, or None."""
+    kind = CONDITIONS.get(taint.key)
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def reason_of(condition: nodes.Condition | None) -> str:
+    """Return the reason and the message of a condition, as a clause in brackets, or ""."""
+    if condition is None:
+        return ""
+    message = ends(one_line(condition.message or "", 2000), 200)
+    said = filter(None, (one_line(condition.reason or "", 80), message))
+    text = ": ".join(said)
+    return f" ({text})" if text else ""
 
 
 def _owner(taint: Taint) -> Owner:

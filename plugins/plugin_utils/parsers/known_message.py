@@ -16,6 +16,8 @@ it.
     advice    what to do; {group} stands for a group of the pattern that is safe in a shell,
               [[id]] for an advice of known_advice.tsv, which several messages share
     source    the link that confirms it
+
+Of what a row takes for too old, known_age.py says what it means where a node has it in a newer one.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..evidence.document import one_line
-from . import message_table, release_number, release_table
+from . import known_age, message_table, release_number, release_table
+from .known_age import Versions
 
 FOLDER = Path(__file__).with_name("known_messages")
 SHARED = Path(__file__).with_name("known_advice.tsv")
@@ -257,14 +260,17 @@ def _of_places(places: frozenset[str]) -> tuple[Row, ...]:
     )
 
 
-def find(places: Iterable[str], text: str, release: str | None = None) -> Known | None:
+def find(
+    places: Iterable[str], text: str, release: str | None = None, versions: Versions = ()
+) -> Known | None:
     """Return the known cause of a text that is said at one of these places, or None.
 
     Where several rows match, the one that matches most of it counts.
 
     release: that of the program that says it, None where it is not known
+    versions: those of the kernel and the runtime of its node, where they are known
     """
-    return _find(frozenset(places), plain(text), release)
+    return _find(frozenset(places), plain(text), release, versions)
 
 
 def first(
@@ -273,13 +279,15 @@ def first(
     release: str | None = None,
     *,
     is_of_program: bool = False,
+    versions: Versions = (),
 ) -> Known | None:
     """Return the cause of the first of these texts that is known, or None.
 
+    versions: those of the kernel and the runtime of the node, where they are known
     is_of_program: whether the texts are to tell what is wrong with the program that says them
     """
     names = frozenset(places)
-    rows = (find(names, text, release) for text in texts if text)
+    rows = (find(names, text, release, versions) for text in texts if text)
     causes = (row for row in rows if row is not None)
     return next((row for row in causes if not (is_of_program and row.is_of_workload)), None)
 
@@ -290,9 +298,12 @@ def plain(text: str) -> str:
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _find(places: frozenset[str], text: str, release: str | None) -> Known | None:
+def _find(
+    places: frozenset[str], text: str, release: str | None, versions: Versions
+) -> Known | None:
     matches = ((row, row.pattern.search(text)) for row in _of_places(places) if row.has(release))
-    hits = [(row, match) for row, match in matches if match is not None]
+    hits = [(_fitting(row, match, versions), match) for row, match in matches if match is not None]
+    hits = [(row, match) for row, match in hits if row.cause]
     if not hits:
         return None
     row, match = max(hits, key=lambda hit: len(hit[1].group()))
@@ -303,6 +314,12 @@ def _find(places: frozenset[str], text: str, release: str | None) -> Known | Non
     is_of_pods = not row.places.isdisjoint((EVENT, ANY))
     cause = _filled(row.cause, shown) + _last_release(places & row.places, values)
     return Known(row.id, cause, advice, is_of_pods)
+
+
+def _fitting(row: Row, match: re.Match[str], versions: Versions) -> Row:
+    """Return a row as it holds with these releases; without a cause where it does not."""
+    age = known_age.refuted(row.id, match, versions)
+    return row if age is None else replace(row, cause=age.cause, advice=age.advice)
 
 
 def _last_release(components: frozenset[str], values: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from . import errno_message, known_message, plain_error
+from .known_age import Versions
 
 # Whose mistake it is: the workload's own, or that of the node (and what it reaches).
 WORKLOAD, NODE = "workload", "node"
@@ -607,10 +608,12 @@ _MOUNT = _table(
 )
 
 
-def trouble(reason: str, message: str) -> Trouble | None:
+def trouble(reason: str, message: str, versions: Versions = ()) -> Trouble | None:
     """Return why a pod waits, by an event's reason or a container's, and its message.
 
     None: the text names no cause.
+
+    versions: those of the kernel and the runtime of its node, where they are known
     """
     if reason in MOUNT_REASONS:
         cause = _of_mount(message)
@@ -618,12 +621,12 @@ def trouble(reason: str, message: str) -> Trouble | None:
         cause = _of_pull(reason, message)
     else:
         cause = _of_create(message)
-    return _known(message, cause)
+    return _known(message, cause, versions)
 
 
-def _known(message: str, cause: Trouble | None) -> Trouble | None:
+def _known(message: str, cause: Trouble | None, versions: Versions) -> Trouble | None:
     """Return a cause as the table of known messages tells it, where it has the message."""
-    row = known_message.find((known_message.EVENT,), message)
+    row = known_message.find((known_message.EVENT,), message, None, versions)
     if row is None:
         return _plain(message, cause)
     trouble_of_row = Trouble(f"{KNOWN} {row.id}", NODE, row.clause, row.advice)

@@ -67,7 +67,7 @@ def _sentence(view: NodeView) -> str:
         taint = explained.taint
         owned.setdefault((taint.key, taint.value, explained.owner), []).append(taint.effect)
     if owned:
-        names = [_owned(*key, effects) for key, effects in owned.items()]
+        names = [_owned(view, *key, effects) for key, effects in owned.items()]
         return f"{_state(view)}. Only its owner removes a taint: {', '.join(names)}. See: {command}"
     if view.told:
         return f"{_state(view)}; it carries no taint. See: {command}"
@@ -84,6 +84,7 @@ def _state(view: NodeView) -> str:
     return state
 
 
-def _owned(key: str, value: str, owner: Owner, effects: Iterable[str]) -> str:
-    owner_name = OWNERS.get(owner.kind, owner.who)
-    return f"{taints.Taint(key, value)} ({', '.join(effects)}) is of {owner_name}"
+def _owned(view: NodeView, key: str, value: str, owner: Owner, effects: Iterable[str]) -> str:
+    owner_name, taint = OWNERS.get(owner.kind, owner.who), taints.Taint(key, value)
+    reason = taints.reason_of(taints.condition_of(taint, view.conditions))
+    return f"{taint} ({', '.join(effects)}) is of {owner_name}{reason}"

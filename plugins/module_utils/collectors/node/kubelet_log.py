@@ -6,6 +6,7 @@
 import os
 import re
 
+from ...logs import repeated_lines
 from ...system import command, files, rancher
 from ..base import Denied, Failed
 
@@ -54,6 +55,12 @@ OPEN_FILES = (
 CERTIFICATES, KEPT_CERTIFICATES = "x509: certificate has expired or is not yet valid", 10
 # The kubelet's image collection, one line per image.
 IMAGES, KEPT_IMAGES = "removing image ", 3
+# What goes past the logger of a program, which has no level; systemd's own lines have none either.
+_PLAIN = re.compile(
+    r"\S{20,40} \S{1,255} (?!systemd\[)[\w.-]{1,80}\[\d{1,10}\]: "
+    + repeated_lines.PLAIN.decode("ascii")
+)
+KEPT_PLAIN = 12
 READ_LINES, READ_BYTES, KEPT, LONGEST = 5000, 4 * 1024 * 1024, 60, 600
 # What a kubelet says once when it starts, and then runs on.
 START_SECONDS, START_BYTES, KEPT_AT_START = 90, 512 * 1024, 40
@@ -69,8 +76,9 @@ _NUMBER = re.compile(r"\d+")
 def collect(context):
     """Return {lines, at_start} of the journal, each line once with its time, the oldest first.
 
-    lines: the last ones of MATTERS, OPEN_FILES, CERTIFICATES or IMAGES. at_start: the first
-    warnings and errors since the kubelet that runs was started, for START_SECONDS.
+    lines: the last ones of MATTERS, OPEN_FILES, CERTIFICATES or IMAGES, and errors that have no
+    level. at_start: the first warnings and errors since the kubelet that runs was started, for
+    START_SECONDS.
     """
     kubelet = context.data.get("kubelet") or {}
     unit = (kubelet.get("unit") or {}).get("name") or "kubelet.service"
@@ -145,14 +153,14 @@ def complaints(text):
 
 
 def chosen(text):
-    """Return the lines that matter, the last KEPT of each kind, fewer of images and certificates.
+    """Return the lines that matter, the last KEPT of each kind, fewer of the other kinds.
 
     The last one stays of several lines that differ in their time only.
     """
     rows = {}
     for line in text.splitlines():
         lower = line.lower()
-        kind = _kind(lower)
+        kind = _kind(lower) or ("plain" if _PLAIN.match(line) else "")
         if kind:
             message = line.partition("]: ")[2]
             # klog's own header counts the time too
@@ -182,7 +190,7 @@ def _kind(lower):
 def _last_of_each(rows):
     """Return the lines of (kind, line) pairs, the last ones of each kind, in their order."""
     room, chosen_lines = {"matter": KEPT, "open_files": KEPT}, []
-    room.update(images=KEPT_IMAGES, certificates=KEPT_CERTIFICATES)
+    room.update(images=KEPT_IMAGES, certificates=KEPT_CERTIFICATES, plain=KEPT_PLAIN)
     for kind, line in reversed(rows):
         if room[kind]:
             room[kind] -= 1

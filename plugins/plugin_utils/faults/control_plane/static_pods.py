@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from ...models.kubelet import supervisor
 from ...models.kubelet.supervisor import Place, Supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
-from ...parsers import component_log, known_message, message_class, pflag
+from ...parsers import component_log, go_panic, known_message, message_class, pflag
 from ...parsers.component_log import Telling
 from ...parsers.known_message import Known
 from ..base import CheckResult, Detection, causes, node_check
@@ -412,7 +413,8 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     end = _end_beside_log(last_end)
     joined, advice = _joined(use, telling.line)
     flags = etcd_client.lacking(use.component, use.words, lines)
-    message = f"{_message(telling.line or kubelet)}{_meaning(telling)}{_last_line(telling, last)}"
+    message = f"{_message(telling.line or kubelet)}{_meaning(telling, lines)}"
+    message += _last_line(telling, last)
     message += joined + etcd_client.clause(flags) + quoted_flags.clause(use.words)
     remedy = etcd_client.advice(flags) + quoted_flags.advice(use.words) + advice
     remedy += _remedy(subject, telling, last, bool(kubelet))
@@ -442,12 +444,13 @@ def _explained(hit: Detection, subject: _Component, telling: Telling, last: str)
     """Return a hit with the known cause of what a component or its kubelet logs."""
     host, use, lines = subject.host, subject.use, _lines(subject.exits)
     kubelet = ends(subject.exits.kubelet or "", 600)
-    release = host.releases.version(use.component)
-    row = known_message.first((use.component,), (telling.line, last), release)
+    release, versions = host.releases.version(use.component), host.releases.of_node
+    find = functools.partial(known_message.first, versions=versions)
+    row = find((use.component,), (telling.line, last), release)
     if row is None:
         version = host.releases.version("kubelet")
-        row = known_message.first((use.component, "kubelet"), (kubelet,), version)
-    row = row or known_message.first((use.component,), telling.before(lines), release)
+        row = find((use.component, "kubelet"), (kubelet,), version)
+    row = row or find((use.component,), telling.before(lines), release)
     if row is None:
         return with_rule(hit, (telling.line or kubelet,), Source(use.words))
     hit = with_cause(hit, row)
@@ -517,11 +520,12 @@ def _log_proofs(host: Host, exits: ComponentLog, lines: tuple[str, ...]) -> Iter
         yield EvidenceRef("log", host.host, path=path, text=line)
 
 
-def _meaning(telling: Telling) -> str:
-    """Return what the line means, for a summary."""
+def _meaning(telling: Telling, lines: Sequence[str]) -> str:
+    """Return what the line means, or in which functions it panicked, for a summary."""
     reading = telling.reading
     if reading is None:
-        return " (the last line of its log)" if telling.line else ""
+        panicked = go_panic.clause(telling.line, lines)
+        return panicked or (" (the last line of its log)" if telling.line else "")
     error = ""
     if reading.error and reading.error not in _message(telling.line):
         error = f": {one_line(reading.error, 160)}"

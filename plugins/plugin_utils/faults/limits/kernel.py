@@ -12,6 +12,7 @@ from ....module_utils.shared.text import counted
 from ...evidence import contract
 from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.limits import UNTRIED
+from ...evidence.answers.node.system import System
 from ...models import limits as model_limits
 from ...models import persistent_sysctl, shared_kernel
 from ...models.cluster import Host
@@ -23,14 +24,25 @@ from ...models.limits import (
     WATCHES,
     Holder,
     Limits,
+    Program,
     Shortage,
 )
 from ...models.result import EvidenceRef, Missing
-from ...parsers import errno_message
+from ...parsers import errno_message, release_number
 from ..base import CheckResult, Detection, node_check
 
 SHOWN = 5
 MORE_PIDS = 4194304  # as many as a kernel of 64 bits counts
+SHIM, LEAK_FIXED = "containerd-shim", "1.6.0"
+LEAK = (
+    "with cgroup v2 a shim of containerd before 1.6.0 leaves one open at each start of a container"
+    " in its pod"
+)
+LEAK_ADVICE = (
+    "install containerd 1.6.0 or later (late patches of 1.5 have the correction too); the shims"
+    " that run keep theirs until their pods are deleted: drain the node and reboot it"
+    " (see https://github.com/containerd/containerd/issues/5670)"
+)
 WHO_THREADS = "ps -eo nlwp,pid,comm --sort=-nlwp | head"
 # The subject that a log line of kubelet or runtime must have: the same errno also occurs for a full
 # disk or a process at its limit.
@@ -51,7 +63,7 @@ WHO = (
 
 @node_check(
     "KM401",
-    "One process holds most inotify instances",
+    "One program holds most inotify instances",
     severity="critical",
     applies="nodes whose processes were looked at",
     risk=1,
@@ -60,7 +72,7 @@ WHO = (
     sooner=True,
 )
 def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM401: report a process that holds most of a user's inotify instances."""
+    """KM401: report a program whose processes hold most of a user's inotify instances."""
     limits = model_limits.read(document)
     missing = (
         host.missing("limits")
@@ -80,16 +92,19 @@ def one_holder(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
     needs=("limits",),
 )
 def too_small(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """KM402: report used up inotify instances of which no process is known to hold most.
+    """KM402: report used up inotify instances of which no program is known to hold most.
 
-    If one process does, KM401 reports it, and this fault does not apply.
+    If one program does, KM401 reports it, and this fault does not apply.
     """
     limits = model_limits.read(document)
     shortages = _of(limits, INSTANCES)
     shared = [shortage for shortage in shortages if not shortage.culprit]
     missing = host.missing("limits") or _untried(host, limits, INSTANCES)
     if shortages and not shared:
-        note = "one process holds most of them: KM401"
+        holder = "one process"
+        if any(len(row.culprit.processes) > 1 for row in shortages if row.culprit):
+            holder = "one program"
+        note = f"{holder} holds most of them: KM401"
         yield _outcome(host, document, limits, [], missing, applies=False, note=note)
     else:
         yield _outcome(host, document, limits, shared, missing)
@@ -267,8 +282,12 @@ def _hit(
     """
     first = shortages[0]
     most_of_them, rank, state, severity = "", 0, "used up", None
-    if first.culprit:
-        most_of_them = f", most of them by {first.culprit} with {first.usage_of(first.culprit)}"
+    culprit = first.culprit
+    leak = _leak(host, document, culprit)
+    if culprit:
+        most_of_them = f", most of them by {culprit} with {first.total_of(culprit)}"
+    if leak:
+        most_of_them += f": {LEAK}"
     if first.holders:
         rank = -first.usage_of(first.holders[0])
     if first.left:
@@ -278,7 +297,7 @@ def _hit(
     return Detection(
         f"{first.key}={first.limit} is {state}{_users(shortages)}{most_of_them}",
         tuple(_proofs(host, document, limits, shortages)),
-        _advice(first, first.culprit),
+        _advice(first, culprit, leak),
         host=host.host,
         node=host.node,
         component=first.key,
@@ -286,6 +305,17 @@ def _hit(
         kernel=_kernel(document, limits, first),
         rank=rank,
     )
+
+
+def _leak(host: Host, document: Mapping[str, Any], culprit: Program | None) -> str:
+    """Return what ends the known leak of the program, where the node has that release, or ""."""
+    containerd = dict(host.releases.of_node).get("containerd", "")
+    number, fixed = release_number.parse(containerd), release_number.parse(LEAK_FIXED)
+    if culprit is None or not culprit.largest.comm.startswith(SHIM):
+        return ""
+    if number is None or fixed is None or number >= fixed:
+        return ""
+    return LEAK_ADVICE if contract.answer(document, System).cgroup == "v2" else ""
 
 
 def _users(shortages: list[Shortage]) -> str:
@@ -317,10 +347,12 @@ def _kernel(
     return shared_kernel.token(document, shortage.key, shortage.limit, shortage.uid, space)
 
 
-def _holds(shortage: Shortage, holder: Holder) -> str:
+def _holds(shortage: Shortage, program: Program) -> str:
     if shortage.key == FILE_MAX:
-        return counted(holder.open, "open descriptor")
-    return f"{counted(holder.instances, 'instance')}, {counted(holder.watches, 'watch', 'watches')}"
+        return counted(shortage.total_of(program), "open descriptor")
+    instances = sum(process.instances for process in program.processes)
+    watches = sum(process.watches for process in program.processes)
+    return f"{counted(instances, 'instance')}, {counted(watches, 'watch', 'watches')}"
 
 
 def _proofs(
@@ -328,8 +360,9 @@ def _proofs(
 ) -> Iterator[EvidenceRef]:
     for shortage in shortages[:SHOWN]:
         yield EvidenceRef("process", host.host, text=shortage.shown)
-        for holder in shortage.holders[:SHOWN]:
-            yield _holder(host, holder, _holds(shortage, holder))
+        for program in shortage.programs()[:SHOWN]:
+            text = f"{program}: {_holds(shortage, program)}"
+            yield EvidenceRef("process", host.host, pid=program.largest.pid, text=text)
     key = shortages[0].key
     unseen = _unseen(host, limits)
     if key != FILE_MAX and unseen:
@@ -363,7 +396,7 @@ def _unseen(host: Host, limits: Limits) -> str:
     return ""
 
 
-def _advice(shortage: Shortage, culprit: Holder | None) -> str:
+def _advice(shortage: Shortage, culprit: Program | None, leak: str) -> str:
     target, variable = model_limits.TARGETS[shortage.key], model_limits.VARIABLES[shortage.key]
     if target > shortage.limit:
         raised = RAISE.format(shortage.key, target, variable)
@@ -372,10 +405,12 @@ def _advice(shortage: Shortage, culprit: Holder | None) -> str:
             f"it is {shortage.limit} already, no less than what this collection raises it to: find"
             f" out who holds so many, or ask for more with -e {variable}=NUMBER"
         )
+    if leak:
+        return f"{leak}; raising the limit only buys time; {raised}"
     if culprit:
-        named = ""
-        if culprit.container.isalnum() and not culprit.named:
-            named = f" (crictl inspect {culprit.container} names its pod)"
+        named, largest = "", culprit.largest
+        if largest.container.isalnum() and not largest.named:
+            named = f" (crictl inspect {largest.container} names its pod)"
         return (
             f"find out why {culprit} holds so many{named}, and restart it when it leaks; raising"
             f" the limit only buys time; {raised}"

@@ -269,7 +269,8 @@ class Runtime:
 
     def _explained(self, hit: Detection, texts: Iterable[str]) -> Detection:
         """Return a hit with the known cause of what a runtime wrote."""
-        return explained(hit, known_message.RUNTIMES, texts, is_of_program=True)
+        source = Source(versions=self.host.releases.of_node)
+        return explained(hit, known_message.RUNTIMES, texts, is_of_program=True, source=source)
 
     def _start_advice(
         self, unit: Unit, state: systemd_unit.State, disabled: bool, by_systemd: bool

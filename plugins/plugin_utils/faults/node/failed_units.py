@@ -21,7 +21,7 @@ from ...models.moments import moment
 from ...models.result import EvidenceRef
 from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, node_check, unknown
-from ..known_causes import explained
+from ..known_causes import Source, explained
 
 SHOWN, QUOTED = 4, 240
 RUNTIME = "runtime"
@@ -158,7 +158,8 @@ def _hit(host: Host, row: FailedUnit) -> Detection:
         severity=_severity(group, row),
     )
     places = (known_message.KERNEL, NODE, *group.programs)
-    return explained(hit, places, [line, *reversed(row.lines)])
+    texts = [line, *reversed(row.lines)]
+    return explained(hit, places, texts, source=Source(versions=host.releases.of_node))
 
 
 def is_runtime(row: FailedUnit) -> bool:

@@ -20,7 +20,7 @@ from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, node_check, unknown
-from ..known_causes import explained
+from ..known_causes import Source, explained
 
 SHOWN, QUOTED = 5, 300
 POD_PROCESSES, SDIO = "pod-processes", "sdio"
@@ -339,7 +339,8 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
     if kind == SDIO:  # known messages of that bus are about a disk
         return hit
     texts = sorted((line.line for line in lines), key=_is_of_file_system)
-    return explained(hit, (known_message.KERNEL,), texts)
+    source = Source(versions=host.releases.of_node)
+    return explained(hit, (known_message.KERNEL,), texts, source=source)
 
 
 def _is_of_file_system(text: str) -> bool:

@@ -216,7 +216,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         _texts(status, document),
         host.machine.version,
         is_of_program=True,
-        source=_source(document, status.death),
+        source=_source(host, document, status.death),
     )
 
 
@@ -251,11 +251,13 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
     return (KUBELET, *(program for program in _WHOLE if program in unit))
 
 
-def _source(document: Mapping[str, Any], death: Death | None) -> Source | None:
-    """Return the kubelet's command line, None where its cause tells more than a rule."""
-    if death is None or death.cause not in _BY_RULE:
-        return None
-    return Source(contract.answer(document, Kubelet).argv)
+def _source(host: Host, document: Mapping[str, Any], death: Death | None) -> Source:
+    """Return the kubelet's command line, without rules where its cause tells more than one."""
+    return Source(
+        contract.answer(document, Kubelet).argv,
+        versions=host.releases.of_node,
+        is_ruled=death is not None and death.cause in _BY_RULE,
+    )
 
 
 def _of_component(death: Death | None) -> tuple[str, ...]:
@@ -424,7 +426,7 @@ def _explained(
         return hit
     places = _programs(supervisor.read(document), shell_name(status.unit.name, "UNIT"))
     version = host.machine.version
-    source, line = _source(document, status.death), status.death.line
+    source, line = _source(host, document, status.death), status.death.line
     return explained(hit, places, (line,), version, is_of_program=True, source=source)
 
 

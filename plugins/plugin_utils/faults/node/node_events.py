@@ -14,7 +14,7 @@ from ...models.cluster import Cluster
 from ...models.object_events import Report
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import explained
+from ..known_causes import Source, explained
 from . import wording
 
 SHOWN = 5  # places in the evidence
@@ -65,7 +65,10 @@ def _hit(cluster: Cluster, node: str, reports: list[Report]) -> Detection:
         component=first.meaning.component,
         severity=first.meaning.severity,
     )
-    return explained(hit, ("kubelet", "kernel"), [report.message for report in reports])
+    texts = [report.message for report in reports]
+    return explained(
+        hit, ("kubelet", "kernel"), texts, source=Source(versions=cluster.versions(node))
+    )
 
 
 def how_often(report: Report) -> str:

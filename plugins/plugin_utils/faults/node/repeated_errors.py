@@ -45,6 +45,7 @@ RARELY_SAID = {
     "k3s-images-not-imported": None,
     "k3s-network-policies-off": None,
     "k3s-process-limits-off": None,
+    "kubelet-hugetlb-missing": None,
     "logind-not-answering": None,
     "shutdown-delay-not-granted": None,
     "shutdown-delay-not-written": None,
@@ -120,7 +121,8 @@ def _rare_errors(host: Host, document: Mapping[str, Any]) -> Iterator[Detection]
     began_at = kubelet.process.started_at - BEFORE_SECONDS.get(component, SECOND)
     log = contract.answer(document, KubeletLog)
     for line in (*log.at_start, *log.lines):
-        row = known_message.find((component,), line, host.releases.version(component))
+        release = host.releases.version(component)
+        row = known_message.find((component,), line, release, host.releases.of_node)
         if row and _is_of_now(row, line, began_at, read_at):
             detections[row.id] = _told(host, component, unit, line, row)
     yield from detections.values()

@@ -22,7 +22,7 @@ from ...models.taints import Explained, Taint
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..pods import system_pods
 from ..scheduling import waiting_pods
-from . import wording
+from . import unavailable_network, wording
 
 # What the scheduler counts of nodes that a pod might otherwise have had.
 _ALL = re.compile(r"^0/([0-9]{1,6}) nodes are available")
@@ -219,7 +219,7 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     return Detection(
         f"the taint {name}{location} excludes {waiting_pods.owners(kept.entries)}:"
         f" {waiting_pods.wait(kept.pods)}. The taint was set by {owner.who} and means:"
-        f" {owner.means}",
+        f" {owner.means}{_reasons(kept)}",
         tuple(_kept_proofs(cluster, kept, names)),
         f"{advice}. Removed by: {owner.removed_by}. Not by: {owner.never}{more}",
         host=host,
@@ -228,12 +228,25 @@ def _keeps(cluster: Cluster, kept: _Kept) -> Detection:
     )
 
 
+def _reasons(kept: _Kept) -> str:
+    """Return the reasons of the conditions that a taint stands for, each once, as a clause."""
+    taint = kept.explained.taint
+    conditions = (
+        taints.condition_of(taint, kept.nodes[name].conditions) for name in sorted(kept.nodes)
+    )
+    reasons = dict.fromkeys(filter(None, map(taints.reason_of, conditions)))
+    return "".join(list(reasons)[:SHOWN])
+
+
 def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[EvidenceRef]:
     """Yield the nodes with the taint, the pods that wait, and what excludes other nodes."""
     owner = kept.explained.owner
-    carries = f"carries {one_line(kept.explained.taint, 400)}: {owner.means}; set by {owner.who}"
+    taint = kept.explained.taint
+    carries = f"carries {one_line(taint, 400)}: {owner.means}"
     for name in names[:SHOWN]:
-        yield EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=carries)
+        reason = taints.reason_of(taints.condition_of(taint, kept.nodes[name].conditions))
+        text = f"{carries}{reason}; set by {owner.who}"
+        yield EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=text)
     for entry in kept.entries[:SHOWN]:
         message = one_line(entry.message, 300)
         yield EvidenceRef("api", cluster.api_host, object=_pods(entry), text=message)
@@ -298,6 +311,7 @@ def taken_out(cluster: Cluster) -> Iterator[CheckResult]:
     hits: list[Detection] = []
     for view in nodes:
         hits += (*_cordon(cluster, view), *_fences(cluster, view), *_unset(cluster, view))
+        hits += unavailable_network.detections(cluster, view)
     if any(_lacks_age(cluster, view) for view in nodes):
         missing.append(cluster.missing_answer("nodes", "error"))
     yield CheckResult(tuple(hits), tuple(missing))

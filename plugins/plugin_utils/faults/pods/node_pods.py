@@ -37,7 +37,7 @@ from ...parsers.pod_start_message import (
     Trouble,
 )
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import explained
+from ..known_causes import Source, explained
 from ..node import wording
 from ..other_folders import with_cni, with_root
 from . import pod_errors, refused_tokens, system_pods
@@ -250,10 +250,12 @@ def _explained(
 ) -> Detection:
     """Return a finding with the known cause of its message."""
     release = view.kubelet if view is not None else None
+    host = view.host if view is not None else None
     texts = [main.text]
     if main.trouble is None and event is not None:
         texts.insert(0, event.message)
-    return explained(hit, PLACES, texts, release)
+    versions = host.releases.of_node if host is not None else ()
+    return explained(hit, PLACES, texts, release, source=Source(versions=versions))
 
 
 def _with_reason(main: Waiting, view: NodeView | None) -> Waiting:

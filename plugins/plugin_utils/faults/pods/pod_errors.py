@@ -362,7 +362,8 @@ def _plugin(host: Host, node: str, pod: PodError, names: list[str]) -> Detection
         node=node,
         component=pod.container,
     )
-    hit = explained(hit, pod_roles.places(pod), reversed(pod.told))
-    row = known_message.first(pod_roles.places(pod), reversed(pod.told))
+    places, versions = pod_roles.places(pod), host.releases.of_node
+    hit = explained(hit, places, reversed(pod.told), source=Source(versions=versions))
+    row = known_message.first(places, reversed(pod.told), versions=versions)
     clause = default_runtime.clause(host.default_runtime, row)
     return replace(hit, summary=f"{hit.summary}{clause}")

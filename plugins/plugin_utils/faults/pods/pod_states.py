@@ -19,7 +19,7 @@ from ...models.repeated_errors import RuntimeObstacle
 from ...models.result import EvidenceRef
 from ...parsers.known_message import EVENT, RUNTIMES
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import explained
+from ..known_causes import Source, explained
 from ..node import wording
 
 LATE_SECONDS = 600  # after the grace period: volumes and networks are taken down by then
@@ -99,7 +99,8 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
         node=node,
         because=because,
     )
-    return explained(hit, PLACES, [event.message for event in events])
+    texts = [event.message for event in events]
+    return explained(hit, PLACES, texts, source=Source(versions=cluster.versions(node)))
 
 
 def _obstacle(cluster: Cluster, node: str) -> RuntimeObstacle | None:

@@ -338,7 +338,7 @@ def _said(pod: EndedPod) -> str:
     if pod.told:
         return f": {pod.line}; its own log on the node ({pod.told_in}) says: {pod.told}"
     if pod.line:
-        return f": {pod.line}"
+        return f": {pod.line}{pod.panicked}"
     if pod.error:
         return f"; its log cannot be read: {pod.error}"
     if pod.path:

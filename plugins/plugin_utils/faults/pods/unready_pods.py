@@ -20,7 +20,7 @@ from ...models.pod_start import STATIC
 from ...models.result import EvidenceRef, Missing
 from ...parsers import error_answer, message_table
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import explained
+from ..known_causes import Source, explained
 from ..node import wording
 from ..other_folders import with_root
 from . import pod_errors, system_pods
@@ -151,7 +151,9 @@ def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
         because=tuple(sorted(because)),
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, nodes[0], first.message))
-    return explained(hit, pod_roles.places(pod), [row.message for row in rows])
+    texts = [row.message for row in rows]
+    source = Source(versions=cluster.versions(nodes[0]))
+    return explained(hit, pod_roles.places(pod), texts, source=source)
 
 
 def _because(cluster: Cluster, part: str, node: str) -> tuple[str, ...]:

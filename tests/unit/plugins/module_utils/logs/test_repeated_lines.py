@@ -260,6 +260,11 @@ def test_at_most_so_many_errors_are_kept_and_so_many_texts_are_folded():
         STAMP + " stderr F W1126 18:00:00.000001       1 dispatcher.go:225] Failed calling",
         r'{"log":"E1126 18:00:00.000001       1 a.go:1] x\n","stream":"stderr","time":"x"}',
         r'{"log":"{\"level\":\"error\",\"msg\":\"x\"}\n","stream":"stderr","time":"x"}',
+        # past the logger
+        STAMP + " stderr F panic: runtime error: invalid memory address or nil pointer dereference",
+        STAMP + " stderr F fatal error: concurrent map writes",
+        STAMP + " stderr F failed to fetch hugetlb info",
+        r'{"log":"Error: unknown flag: --x\n","stream":"stderr","time":"x"}',
     ],
 )
 def test_errors_in_a_file_are_found(line):
@@ -275,6 +280,9 @@ def test_errors_in_a_file_are_found(line):
         STAMP + ' stderr F {"level":"info","msg":"error"}',
         STAMP + ' stderr F {"ts":1580306777.04,"caller":"a.go:1","msg":"x","v":0,"err":"y"}',
         STAMP + " stderr F Error syncing",
+        STAMP + " stderr F goroutine 1 [running]:",
+        STAMP + " stderr F \tfailed to fetch hugetlb info",
+        STAMP + " stderr F k8s.io/kubernetes/vendor/github.com/opencontainers/runc/libcontainer.x",
         r'{"log":"I1126 18:00:00 E1126\n","stream":"stderr","time":"x"}',
     ],
 )
@@ -317,6 +325,8 @@ def test_other_lines_are_none(line):
             r' {"id":"x\",\"level\":\"error\",\"","level":"info","msg":"x"}',
             None,
         ),
+        ("2026-11-26T18:00:00+0000 w1 kubelet[234]: failed to fetch hugetlb info", "kubelet"),
+        ("2026-11-26T18:00:00+0000 w1 kubelet[234]:         /go/src/x/hugetlb.go:35", None),
         ("2026-11-26T18:00:00+0000 w1 kubelet[234]: I1126 18:00:00.000001 1 a.go:1] x", None),
         ('2026-11-26T18:00:00+0000 w1 containerd[7]: time="x" level=warning msg="x"', None),
     ],

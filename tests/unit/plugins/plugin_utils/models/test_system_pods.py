@@ -31,6 +31,28 @@ def test_the_line_that_ends_it(world, line, text, meaning):
     assert (pod.namespace, pod.container, pod.restarts) == ("kube-system", "kube-proxy", 7)
 
 
+STACK = ["panic: boom", "", "goroutine 1 [running]:", "example.org/x/agent.(*Agent).Run(0x1)"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "panicked"),
+    [(STACK, ", in agent.(*Agent).Run"), ([*STACK, "Error: unknown flag: --x"], "")],
+)
+def test_a_panic_is_told_with_its_function(world, lines, panicked):
+    ended_pods.end(world, lines=lines)
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert pod.panicked == panicked
+
+
+@pytest.mark.parametrize(("kernel", "is_old"), [("6.1.0-37-amd64", False), ("4.19.0", True)])
+def test_the_known_cause_fits_the_kernel_of_the_node(world, kernel, is_old):
+    line = "requirements failed: Require support for dead code elimination (Linux 5.1 or newer)"
+    world.data("w1", "system")["kernel"] = kernel
+    ended_pods.end(world, pod="cilium-x", container="cilium-agent", lines=[line])
+    (pod,) = system_pods.extract(world.documents["w1"])
+    assert ("too old" in pod.known.cause) is is_old
+
+
 def test_a_host_whose_clock_is_not_known(world):
     ended_pods.end(world)
     world.data("w1", "system")["clock"] = None

@@ -97,6 +97,23 @@ def test_lines_about_open_files_matter_and_push_out_no_other(said):
     assert many[-1].endswith("of pod 99")
 
 
+def test_errors_without_a_level_are_kept_and_stacks_are_not():
+    at = "2026-11-22T04:00:%02d+0000 w1 "
+    said = [
+        "kubelet[5]: failed to fetch hugetlb info",
+        "kubelet[5]: k8s.io/kubernetes/vendor/github.com/x/fs2.statHugeTlb",
+        "kubelet[5]:         /workspace/src/k8s.io/kubernetes/x/hugetlb.go:35",
+        "kubelet[5]: I1122 04:00:00.000001       5 server.go:1] failed to x",
+        "kubelet[5]: failed to fetch hugetlb info",
+        "containerd[4]: panic: runtime error: index out of range",
+        "systemd[1]: Failed to start kubelet.service - kubelet.",
+    ]
+    found = kubelet_log.chosen("\n".join(at % second + line for second, line in enumerate(said)))
+    assert found == [at % 4 + said[4], at % 5 + said[5]]
+    many = [at % 0 + f"kubelet[5]: failed to do {number}" for number in range(99)]
+    assert kubelet_log.chosen("\n".join(many)) == many[-kubelet_log.KEPT_PLAIN :]
+
+
 def test_a_secret_at_the_cut_is_masked_as_a_whole():
     token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
     head = "2026-11-22T04:00:10+0000 w1 kubelet[5]: unable to freeze "

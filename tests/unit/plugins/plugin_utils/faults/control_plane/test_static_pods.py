@@ -534,6 +534,14 @@ def test_the_class_of_the_last_line_is_told(world, line, words, remedy):
 SOCKET = "F1124 1 main.go:85] listen unix /run/a.sock: bind: address already in use"
 
 
+def test_a_panic_is_told_with_its_functions(world):
+    stop(world)
+    stack = ["panic: boom", "", "goroutine 1 [running]:", "k8s.io/x/queue.(*Queue).Add(0x1, 0x2)"]
+    ended(world, lines=[*stack, "k8s.io/x/scheduler.Run(...)"])
+    (hit,) = found(world)
+    assert "panic: boom, in queue.(*Queue).Add, called by scheduler.Run" in hit.summary
+
+
 def test_the_cause_of_a_known_message_is_told(world):
     stop(world)
     ended(world, lines=[SOCKET])

@@ -65,6 +65,45 @@ def test_half_of_them_is_not_most_of_them(node):
     assert found.remedy.startswith("raise it: the plan writes")
 
 
+def shims(*counts):
+    rows = enumerate(counts, 7)
+    return [holder(pid, "containerd-shim", n, 2 * n, unit="containerd.service") for pid, n in rows]
+
+
+def test_the_processes_of_one_program_count_together(node):
+    node.used_up(*shims(30, 20, 15), holder(90, "small", 9))
+    found = node.finding("KM401")
+    assert "3 processes of containerd-shim (containerd.service) with 65" in found.summary
+    assert "65 instances, 130 watches" in node.said("KM401")
+    assert [one.pid for one in found.evidence] == [None, 7, 90]
+    assert node.verdict("KM402") == "not_applicable"
+    facts(node.note("KM402"), "one program", "KM401")
+
+
+def test_programs_of_one_name_in_several_containers_are_several(node):
+    ids = ("0123456789abcdef" * 4, "fedcba9876543210" * 4)
+    rows = (
+        holder(pid, "app", 40, pod_uid=POD, container_id=name) for pid, name in enumerate(ids, 7)
+    )
+    node.used_up(*rows)
+    assert node.verdict("KM401") == "clear"
+    assert [one.pid for one in node.finding("KM402").evidence] == [None, 7, 8]
+
+
+@pytest.mark.parametrize(
+    ("version", "cgroup", "is_known"),
+    [("1.5.7", "v2", True), ("1.6.0", "v2", False), ("1.5.7", "v1", False), ("", "v2", False)],
+)
+def test_the_known_leak_of_the_shims_is_told_where_the_node_has_it(node, version, cgroup, is_known):
+    node.used_up(*shims(66))
+    node.world.data("w1", "system")["cgroup"] = cgroup
+    answer = {"name": "containerd", "version": version}
+    node.document["collectors"]["cri"] = {"status": "ok", "data": answer}
+    found = node.finding("KM401")
+    assert ("containerd before 1.6.0" in found.summary) is is_known
+    assert ("issues/5670" in found.remedy) is is_known
+
+
 def test_the_pod_of_a_process_can_be_found(node):
     node.used_up(holder(7, "app", 100, pod_uid=POD, container_id="0123456789abcdef" * 4))
     assert "crictl inspect 0123456789ab names its pod" in node.finding("KM401").remedy

@@ -495,6 +495,7 @@ def test_what_is_told_once_at_the_start(world, component, text, ago, said):
         ("kubelet", FLEXVOLUME, 7000, 7002, "present"),
         ("k3s", FLEXVOLUME, 7000, 7002, "present"),
         ("kubelet", FLEXVOLUME, 7000, 6000, "clear"),  # the process before
+        ("kubelet", "failed to fetch hugetlb info", 7000, 7002, "present"),
         ("k3s", EXPIRED, 30, 7000, "present"),
         ("k3s", EXPIRED, 2000, 7000, "clear"),  # since then it is over
         ("k3s", EXPIRED, 30, 20, "clear"),

@@ -275,6 +275,29 @@ def test_a_name_that_is_hostile_is_not_printed_as_a_command(world):
     assert "\x1b" not in found.summary
 
 
+UNAVAILABLE = {
+    "type": "NetworkUnavailable",
+    "status": "True",
+    "reason": "R1",
+    "message": "M1",
+    "since": NOW,
+}
+
+
+def test_the_reason_of_the_condition_that_a_taint_stands_for(world):
+    item = node(world, "w1")
+    taint = {"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}
+    item.update(taints=[taint], conditions=[*item["conditions"], dict(UNAVAILABLE)])
+    waiting(
+        world,
+        "0/4 nodes are available: 1 node(s) had untolerated taint"
+        " {node.kubernetes.io/network-unavailable: }, 3 node(s) didn't match.",
+    )
+    _verdicts, (found,) = judged(world, "KM513")
+    assert "(R1: M1)" in found.summary
+    assert "(R1: M1)" in found.evidence[0].text
+
+
 UNINITIALISED = {
     "key": "node.cloudprovider.kubernetes.io/uninitialized",
     "value": "true",
