@@ -35,23 +35,21 @@ NO_FORMAT, NO_DEVICE = "exec format error", "no such device"
 BROKEN = frozenset((INPUT_OUTPUT, UNCLEAN))
 GONE = BROKEN | {STALE, UNCONNECTED}
 REFUSED = frozenset((NOT_PERMITTED, DENIED))
-HARD = (
-    BROKEN
-    | REFUSED
-    | {
-        READ_ONLY,
-        NO_FUNCTION,
+HARD = BROKEN | REFUSED | {READ_ONLY, NO_FUNCTION, "operation not supported"}
+# Of what is used up, which one workload brings about too (errno_message).
+_SCARCE = frozenset(
+    (
         "no space left on device",
         "disk quota exceeded",
         "too many open files",
         "too many open files in system",
-        "operation not supported",
         "cannot allocate memory",
-    }
+    )
 )
 _ERRNOS = sorted(
     HARD
     | GONE
+    | _SCARCE
     | {
         ABSENT,
         INVALID,
@@ -149,9 +147,9 @@ _EXTRACTS = re.compile(r"extract layer|apply(?:ing)? layer|unpack(?:ing)? image|
 
 # What a workload names, has in its image, or does itself.
 _OF_WORKLOAD = re.compile(
-    r"probe failed: (?!(?:OCI runtime|rpc error))|exec: \"[^\"]*\": |\bexec /\S{1,300}: |executable"
+    r"probe failed: (?!(?:OCI runtime|rpc error))|exec: \"[^\"]*\": |(?<!fork/)\bexec /\S{1,300}: |executable"
     r" file (?:`[^`]*` )?not found|container process caused \"?(?:exec|chdir)|hostPath type check"
-    r" failed|\" not found|couldn't find key|references non-existent|sysctl|[Rr]unAsNonRoot|[Ss]ub"
+    r" failed|\" not found|[Cc]ouldn't find key|references non-existent|sysctl|[Rr]unAsNonRoot|[Ss]ub"
     r"[Pp]ath|OOM-?killed|memory limit|no such process|exec in a (?:stopped|paused)|container"
     r" (?:not|is not) (?:running|found|created)|context canceled|no matching entries in passwd"
     r"|unable to find (?:user|group)|applyFSGroup|lchown /var/lib/kubelet/pods/|chdir to cwd|no"
@@ -390,8 +388,13 @@ def inner(text: str, limit: int = SHOWN) -> str:
 def shortened(text: str, limit: int) -> str:
     """Return an error as one line; of a longer one the beginning, and the innermost part whole."""
     line = ends(text, len(text) + 1)
-    if len(line) <= limit:
-        return line
+    parts = clauses(line)
+    half = (limit - len(BETWEEN)) // 2
+    last = parts[-1] if parts else ""
+    if len(parts) > 1 and _ERRNO.fullmatch(last):
+        last = f"{parts[-2]}: {last}"
+    if len(line) <= limit or len(parts) < 2 or len(last) < half:
+        return ends(line, limit)
     end = inner(line, limit * 2 // 3)
     begin = line[: limit - len(end) - len(BETWEEN)]
     return f"{begin}{BETWEEN}{end}"
