@@ -147,14 +147,15 @@ _EXTRACTS = re.compile(r"extract layer|apply(?:ing)? layer|unpack(?:ing)? image|
 
 # What a workload names, has in its image, or does itself.
 _OF_WORKLOAD = re.compile(
-    r"probe failed: (?!(?:OCI runtime|rpc error))|exec: \"[^\"]*\": |(?<!fork/)\bexec /\S{1,300}: |executable"
-    r" file (?:`[^`]*` )?not found|container process caused \"?(?:exec|chdir)|hostPath type check"
-    r" failed|\" not found|[Cc]ouldn't find key|references non-existent|sysctl|[Rr]unAsNonRoot|[Ss]ub"
-    r"[Pp]ath|OOM-?killed|memory limit|no such process|exec in a (?:stopped|paused)|container"
-    r" (?:not|is not) (?:running|found|created)|context canceled|no matching entries in passwd"
-    r"|unable to find (?:user|group)|applyFSGroup|lchown /var/lib/kubelet/pods/|chdir to cwd|no"
-    r" command specified|unsatisfied condition|mount a directory onto a file|(?:secret|configmap)s?"
-    r" \S{1,260} not found|unknown device|gathering device information|\bCDI\b"
+    r"probe failed: (?!(?:OCI runtime|rpc error))|exec: \"[^\"]*\": |(?<!fork/)\bexec /\S{1,300}: "
+    r"|executable file (?:`[^`]*` )?not found|container process caused \"?(?:exec|chdir)"
+    r"|hostPath type check failed|\" not found|[Cc]ouldn't find key|references non-existent|sysctl"
+    r"|[Rr]unAsNonRoot|[Ss]ub[Pp]ath|OOM-?killed|memory limit|no such process"
+    r"|exec in a (?:stopped|paused)|container (?:not|is not) (?:running|found|created)"
+    r"|context canceled|no matching entries in passwd|unable to find (?:user|group)|applyFSGroup"
+    r"|lchown /var/lib/kubelet/pods/|chdir to cwd|no command specified|unsatisfied condition"
+    r"|mount a directory onto a file|(?:secret|configmap)s? \S{1,260} not found|unknown device"
+    r"|gathering device information|\bCDI\b"
 )
 _OF_IMAGE = re.compile(r"\b(?:pull|[Ii]mage\b)")
 _OF_REGISTRY = re.compile(
