@@ -97,4 +97,5 @@ def with_denial(hit: Detection, denial: Denial) -> Detection:
     if not denial.sentence:
         return hit
     summary = f"{hit.summary}. {denial.sentence}"
-    return replace(hit, summary=summary, remedy=f"{denial.advice}; {hit.remedy}")
+    remedy = "; ".join(filter(None, (denial.advice, hit.remedy)))
+    return replace(hit, summary=summary, remedy=remedy)

@@ -40,6 +40,7 @@ from . import (
     control_plane,
     default_runtime,
     etcd_damage,
+    file_policies,
     hidden_units,
     machine,
     memory_kills,
@@ -63,6 +64,7 @@ from .cni_folders import CniFolders
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
+from .file_policies import Policies
 from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
 from .kubelet import busy as kubelet_busy
@@ -162,6 +164,7 @@ class Host:
     path_states: PathStates = field(default_factory=PathStates)
     sandbox_setting: SandboxSetting = field(default_factory=SandboxSetting)
     hidden_units: Mapping[str, HiddenUnit] = field(default_factory=dict)
+    policies: Policies = field(default_factory=Policies)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -355,6 +358,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         path_states=contract.answer(document, PathStates),
         sandbox_setting=sandbox_setting.extract(document),
         hidden_units=hidden_units.extract(document),
+        policies=file_policies.extract(document),
     )
 
 

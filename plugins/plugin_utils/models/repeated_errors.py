@@ -22,8 +22,15 @@ from ..evidence.answers.node.repeated_errors import (
     RepeatedError,
     RepeatedErrors,
 )
-from ..evidence.document import ends, one_line
-from ..parsers import component_log, error_answer, known_message, pod_start_message
+from ..evidence.document import one_line
+from ..parsers import (
+    component_log,
+    error_answer,
+    error_origin,
+    known_message,
+    origin_wording,
+    pod_start_message,
+)
 from ..parsers.error_answer import Answer
 from ..parsers.known_message import Known
 from .moments import moment
@@ -157,6 +164,12 @@ _OF_CONTAINER = re.compile(
 _OF_EACH_POD = re.compile(
     r"program (?:\S{1,200}/)?(?:runc|crun|conmon|containerd-shim(?:-runc-v\d)?) of "
 )
+# What a kubelet or a runtime does for one pod, and repeats where it fails.
+_FOR_POD = re.compile(
+    r"ExecSync|[Pp]robe errored|PullImage|RunPodSandbox|CreatePodSandbox|(?:Start|Create)Container"
+    r"|[Ee]rror syncing pod|\b(?:Mount|Map|Attach)Volume\.|PostStart|PreStop|pod sandbox|exec in"
+    r" container"
+)
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
 # Known messages about webhooks, aggregated APIs and kube-controller-manager. No other fault is
@@ -196,7 +209,7 @@ class Repeated:
     @property
     def message(self) -> str:
         """Return the text of the line, without what its logger adds; its end has the cause."""
-        return ends(component_log.text(self.entry.line), QUOTED)
+        return error_origin.shortened(component_log.text(self.entry.line), QUOTED)
 
     @property
     def last(self) -> datetime | None:
@@ -389,7 +402,25 @@ def _read(
     is_obstacle = cause is not None and _is_own(entry, cause)
     if answer is not None and not is_of_workload and not _OTHERS.search(entry.line):
         is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
+    if cause is None and not is_obstacle:
+        of_machine = _of_machine(row.component, entry)
+        answer, is_obstacle = of_machine or answer, of_machine is not None
     return Repeated(row, entry, answer, is_obstacle, cause)
+
+
+def _of_machine(component: str, entry: RepeatedError) -> Answer | None:
+    """Return what a line about a pod says of its node, where no pod brings that about, or None.
+
+    An error that a container's end may cause too has to be said for longer.
+    """
+    if component not in _WITH_SANDBOXES or not _FOR_POD.search(entry.line):
+        return None
+    origin = error_origin.read(component_log.text(entry.line))
+    if not origin.is_of_machine:
+        return None
+    if origin.passes and (entry.minutes < QUOTED_MINUTES or entry.count < QUOTED_COUNT):
+        return None
+    return Answer("machine", origin_wording.party(origin), origin_wording.advice(origin))
 
 
 def _table(component: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from . import errno_message, known_message, plain_error
+from . import errno_message, error_origin, known_message, origin_wording, plain_error
 from .known_age import Versions
 
 # Whose mistake it is: the workload's own, or that of the node (and what it reaches).
@@ -45,6 +45,8 @@ RATE, UNAUTHORIZED, NOT_FOUND, DNS, CERTIFICATE, PLAIN_HTTP, REFUSED, TIMEOUT, P
     "pull_other",
 )
 KNOWN = "known_message"
+# Behind a kind: the error itself shows that no workload brings it about (error_origin).
+OF_MACHINE = "error-origin"
 PLATFORM, PROXY, SERVER_ERROR = "pull_platform", "pull_proxy", "pull_server_error"
 CLIENT_CERTIFICATE, HANDSHAKE = "pull_client_certificate", "pull_handshake"
 PROGRAM, STORE, CLOUD_ADDRESS = "runtime_program_missing", "store_incomplete", "no_cloud_address"
@@ -122,6 +124,8 @@ GENERIC = frozenset(
         TIMEOUT,
     )
 )
+# What says only that something fails, so that the error within it tells whose it is.
+_SYMPTOMS = frozenset((CREATE, DEADLINE, ERRNO, MOUNT, MOUNT_SERVER, MOUNT_TIMEOUT, PULL))
 MOUNT_REASONS = frozenset(("FailedMount", "FailedMapVolume", "FailedAttachVolume"))
 
 
@@ -628,7 +632,7 @@ def _known(message: str, cause: Trouble | None, versions: Versions) -> Trouble |
     """Return a cause as the table of known messages tells it, where it has the message."""
     row = known_message.find((known_message.EVENT,), message, None, versions)
     if row is None:
-        return _plain(message, cause)
+        return _judged(message, _plain(message, cause))
     trouble_of_row = Trouble(f"{KNOWN} {row.id}", NODE, row.clause, row.advice)
     if row.is_of_workload:
         return replace(trouble_of_row, whose=WORKLOAD)
@@ -650,6 +654,23 @@ def _plain(message: str, cause: Trouble | None) -> Trouble | None:
     return Trouble(f"{cause.kind} {row.id}", NODE, row.clause, row.advice)
 
 
+def _judged(message: str, cause: Trouble | None) -> Trouble | None:
+    """Return a cause that names a symptom as the innermost part of its error tells it."""
+    if cause is None:
+        return None
+    origin = error_origin.read(message)
+    kind = base(cause.kind)
+    if kind == CNI_DAEMON and origin.owner == error_origin.NETWORK:
+        return replace(cause, what=f"{cause.what} ({origin.program}: {origin.reason})")
+    is_broken = kind == COMMAND and origin.errno in error_origin.BROKEN
+    if not origin.is_of_machine or not (kind in _SYMPTOMS or is_broken):
+        return cause
+    kind = f"{kind} {OF_MACHINE}"
+    if cause.kind == ERRNO or plain_error.ID in cause.kind:
+        return replace(cause, kind=kind)
+    return Trouble(kind, NODE, origin_wording.clause(origin), origin_wording.advice(origin))
+
+
 def base(kind: str) -> str:
     """Return a kind of trouble without the id of its known message."""
     return kind.partition(" ")[0]
@@ -657,12 +678,15 @@ def base(kind: str) -> str:
 
 def may_be_of_one(kind: str) -> bool:
     """Tell whether one workload alone can bring about a kind of trouble."""
+    if kind.endswith(f" {OF_MACHINE}"):
+        return False
     return base(kind) == KNOWN or base(kind) in OF_ONE
 
 
 def is_of_machine(kind: str) -> bool:
     """Tell whether only the machine of a node brings about a kind of trouble."""
-    return kind == DOCKER_TOO_NEW or kind.rpartition(" ")[2] in known_message.OF_NODES
+    cause = kind.rpartition(" ")[2]
+    return kind == DOCKER_TOO_NEW or cause == OF_MACHINE or cause in known_message.OF_NODES
 
 
 def is_pull(reason: str, message: str) -> bool:

@@ -19,13 +19,13 @@ from ...evidence.answers.node.kubelet_log import KubeletLog
 from ...evidence.answers.node.repeated_errors import ComponentErrors
 from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line, shell_name
-from ...models import denied_file, repeated_errors
+from ...models import denied_file, file_policies, repeated_errors
 from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import status as kubelet_status
 from ...models.repeated_errors import RUNTIMES, SUPERVISORS, Repeated
 from ...models.result import EvidenceRef, Missing
-from ...parsers import component_log, error_answer, known_message
+from ...parsers import component_log, error_answer, error_origin, known_message
 from ...parsers.known_message import Known
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, unknown
 from ..known_causes import with_cause, with_denial
@@ -266,7 +266,11 @@ def _with_denial(hit: Detection, error: Repeated, document: Mapping[str, Any]) -
     """Add who denies a file to a component that runs as root."""
     boot, instances = contract.answer(document, Boot), contract.answer(document, Instances)
     line, component = error.entry.line, error.row.component
-    return with_denial(hit, denied_file.of_component(line, component, boot, instances))
+    denial = denied_file.of_component(line, component, boot, instances)
+    if not denial.sentence and error.known is None:
+        origin = error_origin.read(component_log.text(line))
+        denial = file_policies.read(origin, file_policies.extract(document))
+    return with_denial(hit, denial)
 
 
 def _with_elections(

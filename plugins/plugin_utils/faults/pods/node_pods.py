@@ -16,6 +16,7 @@ from ...evidence.answers.node.kernel_log import KernelLine
 from ...evidence.document import ends, one_line, shell_name
 from ...models import (
     docker_image_size,
+    file_policies,
     kubelet_root,
     overlay_base,
     pod_start,
@@ -24,9 +25,10 @@ from ...models import (
 )
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
+from ...models.denied_file import Denial
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
-from ...parsers import pod_start_message
+from ...parsers import error_origin, pod_start_message
 from ...parsers.known_message import EVENT, RUNTIMES
 from ...parsers.pod_start_message import (
     CERTIFICATE,
@@ -37,7 +39,7 @@ from ...parsers.pod_start_message import (
     Trouble,
 )
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
-from ..known_causes import Source, explained
+from ..known_causes import Source, explained, with_denial
 from ..node import wording
 from ..other_folders import with_cni, with_root
 from . import pod_errors, refused_tokens, system_pods
@@ -58,6 +60,8 @@ TOLD = frozenset((OVERLAY, docker_image_size.MISFIT, docker_image_size.NO_DATA))
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 # How a runtime asks a registry: nothing in the workload corrects that.
 OF_RUNTIME = frozenset((CERTIFICATE, CLIENT_CERTIFICATE, PLAIN_HTTP))
+# What says no more than that something fails.
+VAGUE = frozenset((pod_start_message.CREATE, pod_start_message.MOUNT))
 SHOWN = 5
 
 
@@ -241,8 +245,17 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
     if _kind(main) in TOLD:
         return hit
+    hit = with_denial(hit, _denial(main, view))
     hit = with_cni(hit, cluster.hosts_by_node().get(main.node), main.text)
     return _explained(hit, main, event, view)
+
+
+def _denial(main: Waiting, view: NodeView | None) -> Denial:
+    """Return which policy of a node refuses root what its pods wait for, where one does."""
+    host = view.host if view is not None else None
+    if host is None or not _kind(main).endswith(pod_start_message.OF_MACHINE):
+        return Denial()
+    return file_policies.read(error_origin.read(main.text), host.policies)
 
 
 def _explained(
@@ -311,15 +324,17 @@ def _kind(row: Waiting) -> str:
 def _quoted(event: PodEvents | None, main: Waiting) -> str:
     """Return what is reported most often, with its count, or the message of a pod, as a clause."""
     if event is not None:
-        return f" ({times(event.count)}: {_shortened(event.message)})"
+        is_told = event.message in main.text and _kind(main).endswith(pod_start_message.OF_MACHINE)
+        quote = "" if is_told else f": {_shortened(event.message)}"
+        return f" ({times(event.count)}{quote})"
     if main.text:
         return f" ({_shortened(main.text)})"
     return ", and nothing is reported of them"
 
 
 def _shortened(message: str) -> str:
-    """Return a message without what each has; the cause is at its end."""
-    return ends(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
+    """Return a message without what each has; its innermost part is never cut away."""
+    return error_origin.shortened(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
 
 
 def _others(cluster: Cluster, other_nodes: int) -> str:
@@ -440,16 +455,18 @@ def _is_alone(row: Waiting, nodes: Mapping[str, object]) -> bool:
 
 
 def _reason(cause: Trouble, rows: Sequence[Waiting]) -> str:
-    """Return a cause, with the answer of the registry where there is one."""
-    if not cause.kind.startswith("pull_"):
-        return cause.what
+    """Return a cause, with the answer of the registry, or with what only the message says."""
     text = next(row.text for row in rows if _kind(row) == cause.kind)
-    return f"{cause.what} ({_answer(text)})"
+    if cause.kind.startswith("pull_"):
+        return f"{cause.what} ({_answer(text)})"
+    if cause.kind in VAGUE and text:
+        return f"{cause.what} ({error_origin.inner(text)})"
+    return cause.what
 
 
 def _answer(message: str) -> str:
     """Return the end of a message about an image, which has what the registry or a name says."""
-    return ends(_ID.sub(r"\1", _BEFORE.sub("", message)), 200)
+    return error_origin.shortened(_ID.sub(r"\1", _BEFORE.sub("", message)), 200)
 
 
 def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:

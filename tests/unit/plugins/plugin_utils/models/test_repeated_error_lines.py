@@ -321,3 +321,53 @@ def test_an_unknown_error_about_the_runtime_is_an_information(text):
     error = worst("kubelet", KLOG + text)
     assert error is not None
     assert not error.is_obstacle
+
+
+CGROUP_OF_EXEC = (
+    "OCI runtime exec failed: exec failed: unable to start container process: can't open cgroup:"
+    f" openat2 /sys/fs/cgroup/kubepods.slice/cri-containerd-{ID}.scope: no such file or directory"
+)
+PROBES = (
+    ("kubelet", f'{KLOG}"ExecSync cmd from runtime service failed" err="{CGROUP_OF_EXEC}"'),
+    ("k3s", f'{KLOG}"Probe errored" err="{CGROUP_OF_EXEC}" pod="default/web-1"'),
+    ("containerd", f'{STAMP}"ExecSync for \\"{ID}\\" failed" error="{CGROUP_OF_EXEC}"'),
+    (
+        "kubelet",
+        f'{KLOG}"PullImage from image service failed" err="failed to extract layer sha256:12: open'
+        " /var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/4/fs/a: operation"
+        ' not permitted"',
+    ),
+)
+
+
+@pytest.mark.parametrize(("component", "line"), PROBES)
+def test_an_error_about_one_pod_is_of_its_node_where_no_pod_brings_it_about(component, line):
+    error = worst(component, line)
+    assert error is not None
+    assert error.is_obstacle
+    assert error.message.endswith(("no such file or directory", "operation not permitted"))
+
+
+def test_what_the_end_of_a_container_causes_too_has_to_be_said_for_long():
+    component, line = PROBES[0]
+    seldom = evidence.RepeatedError(10, 6, NOW - 500, NOW - 5, 1, line)
+    often = evidence.RepeatedError(60, 10, NOW - 590, NOW - 5, 1, line)
+    found = [
+        repeated_errors.worst(evidence.ComponentErrors(component, entries=(entry,)), NOW)
+        for entry in (seldom, often)
+    ]
+    assert [error is not None for error in found] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cannot exec in a stopped container",
+        f"write /sys/fs/cgroup/cri-containerd-{ID}.scope/cgroup.procs: no such process",
+        'exec: \\"/probe.sh\\": permission denied',
+        "open /data/x: operation not permitted",
+    ],
+)
+def test_a_probe_of_a_workload_is_its_own(text):
+    line = f'{KLOG}"Probe errored" err="OCI runtime exec failed: exec failed: {text}"'
+    assert worst("kubelet", line) is None

@@ -1,0 +1,114 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which policy of a node denies root a file of the runtime or of the kubelet. Pure.
+
+Owner and mode do not keep root out. EACCES is of a security module (SELinux, AppArmor, the
+appraisal of IMA); EPERM is of what decides on each access (fapolicyd, protection against malware),
+of the attribute i of a file, or of a machine that is a container itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node.boot import Boot
+from ..evidence.answers.node.failed_units import FailedUnits
+from ..evidence.answers.node.kernel_log import KernelLog
+from ..evidence.answers.node.path_states import PathStates
+from ..evidence.document import ends, one_line
+from ..parsers import error_origin
+from ..parsers.error_origin import Origin
+from .denied_file import ENFORCES, Denial
+
+APPARMOR, FAPOLICYD = "apparmor", "fapolicyd"
+_RULES = (
+    "give fapolicyd rules that allow these folders (/etc/fapolicyd/rules.d: allow perm=any all :"
+    " dir=/var/lib/containerd/, and the same of the runtime's other folders and /var/lib/kubelet/;"
+    " fagenrules --load; systemctl restart fapolicyd), or let no node of the cluster run it"
+)
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What may deny files to root on a machine, as its evidence shows it.
+
+    fapolicyd, selinux: whether it runs and enforces; None where that is not known
+    apparmor: the newest line of the kernel by which AppArmor denied a program something
+    immutable: paths that carry the attribute i
+    """
+
+    fapolicyd: bool | None = None
+    selinux: bool | None = None
+    apparmor: str = ""
+    immutable: tuple[str, ...] = ()
+
+
+def extract(document: Mapping[str, Any]) -> Policies:
+    """Return the policies of one node."""
+    boot = contract.answer(document, Boot)
+    kernel = contract.answer(document, KernelLog)
+    states = contract.answer(document, PathStates)
+    enforces = None
+    if boot.selinux is not None:
+        enforces = boot.selinux.enforce == ENFORCES and not boot.container
+    denials = [row.line for row in kernel.rows if row.kind == APPARMOR]
+    return Policies(
+        boot.fapolicyd or _tries_fapolicyd(document),
+        enforces,
+        one_line(denials[-1], 300) if denials else "",
+        tuple(row.path for row in states.paths if row.immutable),
+    )
+
+
+def _tries_fapolicyd(document: Mapping[str, Any]) -> bool | None:
+    """Return True where systemd starts fapolicyd again and again, None where it does not."""
+    units = contract.answer(document, FailedUnits).units
+    names = {unit.name for unit in units if unit.n_restarts}
+    return True if f"{FAPOLICYD}.service" in names else None
+
+
+def read(origin: Origin, policies: Policies) -> Denial:
+    """Return which policy denies what an error is about; empty where it is of another kind."""
+    if not origin.is_refused or origin.path.startswith(("/proc/", "/sys/", "/dev/")):
+        return Denial()
+    active, advice = _active(origin, policies)
+    begin = (
+        "Root is refused there, whom owner and mode do not keep out: a security module or a file"
+        " policy of that machine denies it"
+    )
+    if not active:
+        return Denial(f"{begin}; the evidence does not show which one")
+    return Denial(f"{begin}. Active there: {', '.join(active)}", advice)
+
+
+def _active(origin: Origin, policies: Policies) -> tuple[list[str], str]:
+    """Return what is active and answers with this errno, and what to do about the first."""
+    if origin.errno == error_origin.NOT_PERMITTED:
+        return _of_decisions(origin, policies)
+    names, advice = [], ""
+    if policies.selinux:
+        names.append("SELinux, which enforces")
+        advice = (
+            "ausearch -m avc -ts recent shows the denial, restorecon -Rv of the folder labels it"
+        )
+    if policies.apparmor:
+        names.append(f"AppArmor ({ends(policies.apparmor, 160)})")
+        advice = advice or "see the profile in that line of the kernel (aa-status)"
+    return names, advice
+
+
+def _of_decisions(origin: Origin, policies: Policies) -> tuple[list[str], str]:
+    names, advice = [], ""
+    if policies.fapolicyd:
+        names.append(FAPOLICYD)
+        advice = _RULES
+    path = f"{origin.path}/"
+    fixed = next((row for row in policies.immutable if path.startswith(f"{row}/")), "")
+    if fixed:
+        names.append(f"the attribute i of {one_line(fixed, 200)}")
+        advice = advice or "lsattr shows the attribute, chattr -i takes it away"
+    return names, advice
