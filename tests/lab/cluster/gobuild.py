@@ -12,14 +12,8 @@ from tests.lab.cluster import paths
 from tests.lab.cluster.host import note, run
 from tests.lab.cluster.store import artefact
 
-KUBERNETES = (
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-    "kubeadm",
-    "kubectl",
-)
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+KUBERNETES = (*COMPONENTS, "kubeadm", "kubectl")
 FLAGS = ("-trimpath",)
 CONTAINERD_TAGS = "no_btrfs no_devmapper no_zfs"
 # kubectl, kubeadm and the kubelet read their version from either package, depending on their age.
@@ -126,9 +120,20 @@ def _ldflags(k8s: str) -> str:
 
 def kubernetes(k8s: str) -> Path:
     """Folder with the six static binaries of one Kubernetes version."""
-    pin = paths.go_pin(f"kubernetes-{k8s}")
+    return _kubernetes(f"kubernetes-{k8s}", k8s, KUBERNETES)
+
+
+def components(k8s: str) -> Path:
+    """Folder with the components of one version, of which the lab may have no cluster."""
+    if k8s in paths.pinned():
+        return kubernetes(k8s)
+    return _kubernetes(f"components-{k8s}", k8s, COMPONENTS)
+
+
+def _kubernetes(name: str, k8s: str, commands: tuple[str, ...]) -> Path:
+    pin = paths.go_pin(name)
     ldflags = _ldflags(k8s)
-    openapi = paths.version_tuple(k8s) < (1, 19)
+    openapi = paths.version_tuple(k8s) < (1, 20)
 
     def make(folder: Path) -> None:
         go = go_command()
@@ -144,13 +149,11 @@ def kubernetes(k8s: str) -> Path:
             *flags,
             "-o",
             f"{folder}/",
-            *[f"k8s.io/kubernetes/cmd/{name}" for name in KUBERNETES],
+            *[f"k8s.io/kubernetes/cmd/{command}" for command in commands],
         )
         _remove_source(work)
 
-    return artefact(
-        f"kubernetes-{k8s}", [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags, openapi], make
-    )
+    return artefact(name, [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags, openapi], make)
 
 
 def _remove_source(work: Path) -> None:
@@ -158,7 +161,7 @@ def _remove_source(work: Path) -> None:
 
 
 def _vendor_with_openapi(go: str, work: Path) -> None:
-    """Generate the OpenAPI table of the API server, which the 1.18 module lacks.
+    """Generate the OpenAPI table of the API server, which the modules of 1.18 and 1.19 lack.
 
     Its own generator makes it.
     """
