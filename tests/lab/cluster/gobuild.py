@@ -6,24 +6,28 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.lab.cluster import paths
 from tests.lab.cluster.host import note, run
 from tests.lab.cluster.store import artefact
 
-KUBERNETES = (
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-    "kubeadm",
-    "kubectl",
-)
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+KUBERNETES = (*COMPONENTS, "kubeadm", "kubectl")
 FLAGS = ("-trimpath",)
 CONTAINERD_TAGS = "no_btrfs no_devmapper no_zfs"
 # kubectl, kubeadm and the kubelet read their version from either package, depending on their age.
 VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+OPENAPI = "k8s.io/kubernetes/pkg/generated/openapi/zz_generated.openapi.go"
+EMPTY_OPENAPI = """package openapi
+
+import "k8s.io/kube-openapi/pkg/common"
+
+func GetOpenAPIDefinitions(common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+\treturn nil
+}
+"""
 BUILD_DATE = "2020-01-01T00:00:00Z"
 
 
@@ -126,16 +130,36 @@ def _ldflags(k8s: str) -> str:
 
 def kubernetes(k8s: str) -> Path:
     """Folder with the six static binaries of one Kubernetes version."""
-    pin = paths.go_pin(f"kubernetes-{k8s}")
+    return _kubernetes(f"kubernetes-{k8s}", k8s, KUBERNETES, _generate_openapi)
+
+
+def components(k8s: str) -> Path:
+    """Folder with the components of one version, of which the lab may have no cluster.
+
+    They tell what they take of flags, feature gates and configuration.
+    """
+    if k8s in paths.pinned():
+        return kubernetes(k8s)
+    return _kubernetes(f"components-{k8s}", k8s, COMPONENTS, _omit_openapi)
+
+
+def _kubernetes(
+    name: str,
+    k8s: str,
+    commands: tuple[str, ...],
+    add_openapi: Callable[[str, Path], None],
+) -> Path:
+    pin = paths.go_pin(name)
     ldflags = _ldflags(k8s)
-    openapi = paths.version_tuple(k8s) < (1, 19)
+    openapi = paths.version_tuple(k8s) < (1, 20)
 
     def make(folder: Path) -> None:
         go = go_command()
         work = _module(pin, folder)
         flags = [*FLAGS, "-ldflags", ldflags]
         if openapi:
-            _vendor_with_openapi(go, work)
+            _go(go, work, "mod", "vendor")
+            add_openapi(go, work)
             flags.append("-mod=vendor")
         _go(
             go,
@@ -144,25 +168,27 @@ def kubernetes(k8s: str) -> Path:
             *flags,
             "-o",
             f"{folder}/",
-            *[f"k8s.io/kubernetes/cmd/{name}" for name in KUBERNETES],
+            *[f"k8s.io/kubernetes/cmd/{command}" for command in commands],
         )
         _remove_source(work)
 
-    return artefact(
-        f"kubernetes-{k8s}", [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags, openapi], make
-    )
+    return artefact(name, [pin / "go.mod", pin / "go.sum", *FLAGS, ldflags, openapi], make)
 
 
 def _remove_source(work: Path) -> None:
     shutil.rmtree(work)
 
 
-def _vendor_with_openapi(go: str, work: Path) -> None:
-    """Generate the OpenAPI table of the API server, which the 1.18 module lacks.
+def _omit_openapi(_go: str, work: Path) -> None:
+    """Write an empty OpenAPI table: an API server that only reads its flags does not need it."""
+    (work / "vendor" / OPENAPI).write_text(EMPTY_OPENAPI)
+
+
+def _generate_openapi(go: str, work: Path) -> None:
+    """Generate the OpenAPI table of the API server, which the modules of 1.18 and 1.19 lack.
 
     Its own generator makes it.
     """
-    _go(go, work, "mod", "vendor")
     vendor = work / "vendor"
     packages = sorted(
         {
@@ -217,7 +243,7 @@ def _vendor_with_openapi(go: str, work: Path) -> None:
         env=env,
         timeout=900,
     )
-    generated = vendor / "k8s.io/kubernetes/pkg/generated/openapi/zz_generated.openapi.go"
+    generated = vendor / OPENAPI
     if not generated.is_file():
         raise RuntimeError(f"openapi-gen left no {generated.name}")
 

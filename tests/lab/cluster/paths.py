@@ -40,11 +40,18 @@ def go_pin(thing: str) -> Path:
 
 
 def pinned() -> list:
-    """Return the Kubernetes versions that can be built."""
-    return sorted(
-        (folder.name.partition("-")[2] for folder in (PINS / "go").glob("kubernetes-*")),
-        key=version_tuple,
-    )
+    """Return the Kubernetes versions of which clusters can be built."""
+    return _versions("kubernetes-*")
+
+
+def pinned_components() -> list:
+    """Return these, and the versions of which only the components can be built."""
+    return sorted([*pinned(), *_versions("components-*")], key=version_tuple)
+
+
+def _versions(pattern: str) -> list:
+    folders = (PINS / "go").glob(pattern)
+    return sorted((folder.name.partition("-")[2] for folder in folders), key=version_tuple)
 
 
 def version_tuple(version: str) -> tuple:

@@ -11,30 +11,14 @@ The cluster is one of its own, and taken away at the end.
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from tests.lab.cluster import podman
 from tests.lab.cluster.clusters import Cluster
+from tests.lab.support import next_start
+from tests.lab.support.next_start import NO_NUMBER, PLANTED, said
 from tests.lab.support.repairing import RELEASES, codes, own, possible
 
-KUBELET_CONFIG, CONTAINERD_CONFIG = "/var/lib/kubelet/config.yaml", "/etc/containerd/config.toml"
-DROP_IN = "/etc/systemd/system/containerd.service.d/90-proxy.conf"
-SYSCTL = "/etc/sysctl.d/99-zz-hardening.conf"
-MARK = "KUBEMEND_LAB_PROXY=1"
-# What containerd 1.6 and 2.2 say of a group that is no number.
-NO_NUMBER = ("many", "config.GRPCConfig.GID of type int")
-# (code, component): the next start of w1 breaks by them.
-PLANTED = {
-    ("KM301", None),
-    ("KM501", "kubelet"),
-    ("KM520", "net.ipv4.ip_forward"),
-    ("KM700", "containerd"),
-    ("KM700", "kubelet"),
-    ("KM701", "kubelet"),
-    ("KM703", "containerd"),
-    ("KM508", "containerd"),
-    ("KM707", "kubelet"),
-}
+NODE = "w1"
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -44,36 +28,15 @@ def cluster(request):
         yield found
 
 
-def said(cluster, command: str) -> str:
-    return cluster.exec("w1", command, check=False).stdout.decode(errors="replace").strip()
-
-
-def plant(cluster) -> None:
-    """Change what only the next start of w1 reads; nothing that runs is touched."""
-    settings = yaml.safe_load(cluster.read("w1", KUBELET_CONFIG))
-    settings.update(maxPods="many", cpuManagerPolicy="static", systemReserved={"cpu": "500m"})
-    cluster.write("w1", KUBELET_CONFIG, yaml.safe_dump(settings))
-    former = cluster.read("w1", CONTAINERD_CONFIG).decode()
-    cluster.write("w1", CONTAINERD_CONFIG, former + '[grpc]\n  gid = "many"\n')
-    cluster.exec("w1", ["mkdir", "-p", DROP_IN.rpartition("/")[0]])
-    cluster.write("w1", DROP_IN, f"[Service]\nEnvironment={MARK}\n")
-    cluster.write("w1", SYSCTL, "net.ipv4.ip_forward = 0\n")
-    # The same release as another file, as an upgrade leaves it.
-    cluster.exec(
-        "w1",
-        "path=$(readlink /proc/$(pidof kubelet)/exe) && cp $path $path.new && printf x >> $path.new"
-        " && mv $path.new $path",
-    )
-    cluster.exec("w1", ["systemctl", "disable", "--no-reload", "kubelet", "containerd"])
-
-
 def power_cut(cluster, state: str) -> None:
     """Start the node again, until systemd ends its boot in a state."""
-    node = cluster.node("w1")
+    node = cluster.node(NODE)
     podman.podman("kill", node.container, timeout=60)
     podman.podman("start", node.container, timeout=60)
     cluster.wait(
-        lambda: said(cluster, "systemctl is-system-running") in state.split(), 180, f"w1: {state}"
+        lambda: said(cluster, NODE, "systemctl is-system-running") in state.split(),
+        180,
+        f"{NODE}: {state}",
     )
 
 
@@ -81,6 +44,7 @@ def runtime_of(cluster) -> str:
     """Return which containerd runs, what its socket is, and what a trial start would leave."""
     return said(
         cluster,
+        NODE,
         "pidof containerd; stat -c %i /run/containerd/containerd.sock; ls -A /run/kubemend;"
         " grep -c containerd /proc/mounts; iptables-save 2>/dev/null | grep -vc '^[#:]'",
     )
@@ -93,7 +57,7 @@ def tried(play):
     (verdict,) = [
         item["verdict"]
         for item in report["verdicts"]
-        if (item["code"], item["host"]) == ("KM703", "w1")
+        if (item["code"], item["host"]) == ("KM703", NODE)
     ]
     return done, report, verdict
 
@@ -108,11 +72,11 @@ def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
     assert (done.returncode, codes(report), verdict) == (0, set(), "clear"), done.stdout[-4000:]
     assert runtime_of(cluster) == before
 
-    plant(cluster)
+    next_start.plant(cluster, NODE)
     done, report = play("-e", "kubemend_fail_on=critical", name="before_reboot")
     found = {(item["code"], item["component"]) for item in report["findings"]}
     assert found == PLANTED, done.stdout[-6000:]
-    assert {item["host"] for item in report["findings"]} == {"w1"}
+    assert {item["host"] for item in report["findings"]} == {NODE}
     assert (done.returncode, report["steps"]) == (2, [])
 
     done, report, verdict = tried(play)
@@ -122,44 +86,4 @@ def test_what_a_reboot_breaks_is_named_before_and_comes_true(cluster, play):
     assert runtime_of(cluster) == before
 
     power_cut(cluster, "running degraded")
-    assert said(cluster, "systemctl is-active kubelet") == "inactive"  # KM501
-    assert said(cluster, "systemctl is-active containerd") == "inactive"  # KM508
-    cluster.exec("w1", ["systemctl", "start", "containerd"], check=False)
-    assert said(cluster, "cat /proc/sys/net/ipv4/ip_forward") == "0"  # KM520
-    assert MARK in said(cluster, "systemctl show -p Environment containerd")  # KM700
-    # KM703
-    cluster.wait(
-        lambda: said(cluster, "systemctl show -p Result containerd") != "Result=success",
-        60,
-        "containerd to fail",
-    )
-    _wait_for_words(cluster, *NO_NUMBER, unit="containerd")
-
-    cluster.exec("w1", ["systemctl", "start", "kubelet"], check=False)
-    _wait_for_words(cluster, "maxPods")  # KM707
-    settings = yaml.safe_load(cluster.read("w1", KUBELET_CONFIG))
-    settings.pop("maxPods")
-    cluster.write("w1", KUBELET_CONFIG, yaml.safe_dump(settings))
-    cluster.exec(
-        "w1",
-        f"sed -i '/^\\[grpc\\]/,$d' {CONTAINERD_CONFIG} && sysctl -w net.ipv4.ip_forward=1 &&"
-        " systemctl reset-failed; systemctl restart containerd",
-    )
-    _wait_for_words(cluster, "configured policy")  # KM301
-    cluster.exec("w1", "rm -f /var/lib/kubelet/cpu_manager_state; systemctl restart kubelet")
-    cluster.wait(
-        lambda: said(cluster, "curl -s http://127.0.0.1:10248/healthz") == "ok", 120, "the kubelet"
-    )
-    # KM701: what runs now is the file that was put there.
-    assert said(cluster, "tail -c 1 /proc/$(pidof kubelet)/exe") == "x"
-
-
-def _wait_for_words(cluster, *words: str, unit: str = "kubelet") -> None:
-    """Wait until the journal of a unit has one of these."""
-
-    def is_said() -> bool:
-        # The journal of a container has the lines of all its boots under one id.
-        lines = said(cluster, f"journalctl -a -u {unit} --no-pager | tail -n 200")
-        return any(part in lines for part in words)
-
-    cluster.wait(is_said, 120, f"{unit} to say {' or '.join(words)}")
+    next_start.see(cluster, NODE)

@@ -4,8 +4,9 @@
 """Settings that this release takes and the next one refuses, of which before_upgrade names each.
 
 They run in the kubelet, the API server and the scheduler, so this release does take them. What
-stands in a manifest alone counts only where kubeadm does not write it anew. That the components of
-a later release refuse what the table says is shown by test_next_release.py.
+stands in a manifest alone counts only where kubeadm does not write it anew. The real kubelet of the
+next release refuses exactly what is named of a kubelet. That all components of it refuse what the
+table says is shown by test_next_release.py.
 
 The cluster is one of its own, and taken away at the end.
 """
@@ -18,8 +19,10 @@ from dataclasses import dataclass, field
 import pytest
 import yaml
 
+from tests.lab.cluster import gobuild
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.incidents import scheduler_config_file
+from tests.lab.support import next_kubelet
 from tests.lab.support.repairing import NEW, OLD, RELEASES, UNDRAWN, codes, own, possible
 from tests.lab.support.static_pod import API_SERVER, SCHEDULER, manifest, set_flag, wait_flag
 
@@ -98,6 +101,32 @@ PLANTED = {
         },
     ),
 }
+
+# The release after OLD. NEW has a kubelet of the release before it on w1, whose next one is NEW's.
+NEXT, FORMER = "v1.19.16", "v1.35.4"
+OF_FORMER = Planted(
+    "--log-cadvisor-usage=false",
+    {
+        "HonorPVReclaimPolicy": True,
+        "MemoryManager": True,
+        "KubeletPSI": False,
+        "UserNamespacesSupport": False,
+        "NodeLogQuery": True,
+        "SidecarContainers": True,
+    },
+    {},
+    {},
+    {
+        ("KM721", "kubelet", "w1"): {
+            "HonorPVReclaimPolicy",
+            "MemoryManager",
+            "KubeletPSI",
+            "UserNamespacesSupport",
+        },
+        # The API server has that release already.
+        ("KM726", API_SERVER, None): {"no upgrade"},
+    },
+)
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -227,3 +256,40 @@ def test_what_the_next_release_refuses_is_named_and_nothing_else(cluster, play):
     done, report = play("-e", "kubemend_fail_on=critical", name="before_upgrade")
     agree(report, {**BUDGET, **planted.found, **planted.in_manifests})
     assert (done.returncode, report["steps"]) == (2, [])
+
+
+def of_kubelet_named(found: dict[tuple, set]) -> set:
+    """Return which flags and gates of the kubelet of w1 are among the findings."""
+    return {
+        name
+        for (_code, component, host), names in found.items()
+        for name in names
+        if (component, host) == ("kubelet", "w1")
+    }
+
+
+@UNDRAWN
+def test_the_real_kubelet_of_the_next_release_refuses_exactly_these(cluster):
+    if cluster.k8s != OLD:
+        pytest.skip(f"no kubelet newer than {NEW} is built")
+    planted = PLANTED[OLD]
+    of_kubelet(cluster, planted)
+    refused = next_kubelet.refused(cluster, "w1", NEXT)
+    assert refused == of_kubelet_named(planted.found)
+
+
+@UNDRAWN
+def test_a_kubelet_that_is_to_follow_its_api_server(cluster, play):
+    if cluster.k8s != NEW:
+        pytest.skip(f"a kubelet of {FORMER} follows {NEW} only")
+    cluster.exec("w1", ["systemctl", "stop", "kubelet"])
+    data = (gobuild.components(FORMER) / "kubelet").read_bytes()
+    cluster.write("w1", "/usr/bin/kubelet", data)
+    of_kubelet(cluster, OF_FORMER)
+    cluster.wait_healthy()
+    target = ("-e", f"kubemend_upgrade_to={NEW.removeprefix('v').rpartition('.')[0]}")
+    done, report = play(*target, name="before_upgrade")
+    kubelets = [item for item in report["findings"] if item["code"] != "KM728"]
+    agree({"findings": kubelets}, OF_FORMER.found)
+    assert (done.returncode, report["steps"]) == (0, [])
+    assert next_kubelet.refused(cluster, "w1", NEW) == of_kubelet_named(OF_FORMER.found)
