@@ -298,14 +298,16 @@ def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
         ("kube-system", "kube-scheduler-w1", []),
         ("kube-system", "etcd-w1", []),
         ("kube-system", "cloud-controller-manager-w1", []),
-        ("kube-system", "kube-scheduler-w2", ["KM550"]),
         ("kube-system", "kube-vip-w1", ["KM550"]),
+        ("kube-system", "kube-scheduler-w2", ["KM550"]),
         ("default", "kube-scheduler-w1", ["KM610"]),
     ],
 )
 def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name, codes):
     """KM114 and KM117 judge it by its container, its log and its manifest."""
-    wait(world, event=("BackOff", f"Back-off restarting failed container a in pod {name}"))
+    wait(
+        world, event=("BackOff", f"Back-off restarting failed container {name[:-3]} in pod {name}")
+    )
     data = world.data("api", "pod_start")
     data["pods"].clear()
     data["events"][0].update(waiting=0, pod=f"{namespace}/{name}")
