@@ -114,7 +114,8 @@ _PLACES = tuple(
         (r"^/etc/cni/|^/opt/cni/|/cni/bin/|^/var/lib/(?:cni|calico)/", _CNI),
         (r"^(?:/var)?/run/(?:flannel|calico|cilium|multus|cni|netns|openvswitch|xtables)", _CNI),
         (
-            r"/io\.containerd\.(?!runtime)[\w.-]+/|/containerd/tmpmounts/|/overlay2/|/containers/storage/",
+            r"/io\.containerd\.(?!runtime)[\w.-]+/|/containerd/tmpmounts/|/overlay2/"
+            r"|/containers/storage/",
             _STORE,
         ),
         (r"^/var/lib/(?:containerd|docker|containers|crio)(?:/|$)|/agent/containerd/", _STORE),
@@ -480,12 +481,24 @@ def _of_path(message: str, row: Origin) -> str:
     owner, errnos = _OWNERS[place]
     if row.errno in errnos:
         return owner
-    if place == _ROOT and row.errno in REFUSED:
-        mounted = _MOUNTED.search(message)
-        is_own = mounted is not None and _OWN_MOUNT.search(mounted.group("source"))
-        return NODE if is_own else WORKLOAD
-    is_lost = place == _STORE and row.errno == ABSENT and "/tmpmounts/" not in row.path
-    return RUNTIME if is_lost and not _EXTRACTS.search(message) else WORKLOAD
+    if place == _ROOT and row.errno in REFUSED and _mounts_own_file(message):
+        return NODE
+    if place == _STORE and _is_lost(message, row):
+        return RUNTIME
+    return WORKLOAD
+
+
+def _is_lost(message: str, row: Origin) -> bool:
+    """Return whether a runtime does not find a file of its own store."""
+    if row.errno != ABSENT or "/tmpmounts/" in row.path:
+        return False
+    return not _EXTRACTS.search(message)
+
+
+def _mounts_own_file(message: str) -> bool:
+    """Return whether a runtime fails to mount what it puts into the root of each container."""
+    mounted = _MOUNTED.search(message)
+    return mounted is not None and bool(_OWN_MOUNT.search(mounted.group("source")))
 
 
 def _program(message: str) -> str:

@@ -170,11 +170,15 @@ def _plan(page: Page, run: Run, result: model_result.Result) -> None:
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
         page.prose(f"and {counted(hidden, 'step')} more, all in report.json")
-    # A single finding has its command, which is enough.
-    if run.repair and len({item.command for item in result.findings if item.command}) != 1:
+    if run.repair and not _has_one_command(result):
         page.line(f"repair: {run.repair}")
     if run.undo and _can_be_undone(run):
         page.line(f"undo: {run.undo}")
+
+
+def _has_one_command(result: model_result.Result) -> bool:
+    """Tell whether the findings have one command in all, which is enough."""
+    return len({item.command for item in result.findings if item.command}) == 1
 
 
 def _can_be_undone(run: Run) -> bool:
