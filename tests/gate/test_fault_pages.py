@@ -112,6 +112,28 @@ def test_a_paragraph_that_a_merge_kept_twice_is_named(between):
     assert all(line.startswith("says a sentence twice: ") for line in found)
 
 
+def test_a_page_of_long_sentences_is_named():
+    long = " ".join(["word"] * 80) + "."
+    text = PAGE.replace(faults.own(PAGE, "What you see"), " ".join([long] * 20))
+    assert any("words a sentence" in line for line in faults.problems(FAULT, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "average"),
+    [
+        ("", 0),
+        ("One two three.", 0),  # a label
+        ("One two three four. One two three four five six.", 5),
+        ("One two three four:\n\n- one two three four five six\n  seven eight\n", 6),
+        ("One two three four.\n\n1. Do:\n\n   ```\n   a b c d e f g h\n   ```\n", 4),
+        ("# A b c d e f\n\n| a b c d e f g |\n\nOne two three four.", 4),
+        ("<!-- generated: begin x -->\nA b c d e f g.\n<!-- generated: end -->\n", 0),
+    ],
+)
+def test_what_counts_as_a_sentence(text, average):
+    assert faults.words_a_sentence(text) == average
+
+
 def test_code_and_headings_of_lists_may_stand_twice():
     label = "On each of the hosts of the cluster, as the user root of it:"
     command = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..models import result as model_result
-from . import groups, phrases, text_findings
+from . import groups, phrases, text_findings, times
 from .run_info import Run
 from .text_page import cut, escape
 
@@ -29,7 +29,7 @@ def render(result: model_result.Result, run: Run) -> str:
 def _lines(result: model_result.Result, run: Run) -> Iterator[str]:
     for group in groups.group(result.findings):
         first = group.first
-        message = groups.summary_of(group)
+        message = times.readable(groups.summary_of(group), None)
         if first.waived is not None:
             message = f"{phrases.waiver(first.waived)}; {message}"
         elif first.remedy:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from ..models import result as model_result
 from ..planning.plan import Step
-from . import phrases
+from . import phrases, times
 from .diff import SILENT, UNPROVEN
 from .run_info import Run
 from .text_page import cut, escape
@@ -357,12 +357,14 @@ class _Suite:
         return self._host is None and bool(finding.host)
 
     def _summary(self, finding: model_result.Finding) -> str:
+        summary = times.readable(finding.summary, None)
         if self._is_elsewhere(finding):
-            return f"{finding.host}: {finding.summary}"
-        return finding.summary
+            return f"{finding.host}: {summary}"
+        return summary
 
     def _finding(self, finding: model_result.Finding) -> list[str]:
-        head = f"{phrases.label(finding)} {phrases.place(finding)}: {finding.summary}"
+        summary = times.readable(finding.summary, None)
+        head = f"{phrases.label(finding)} {phrases.place(finding)}: {summary}"
         state = self._states.get(finding.id)
         if state:
             head += f" ({state} since run {self._earlier_run})"

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from ..faults import CATALOGUE
 from ..models import result as model_result
-from . import phrases
+from . import phrases, times
 from .run_info import Run, exit_of
 from .text_page import cut, escape
 
@@ -98,7 +98,7 @@ def _invocation(result: model_result.Result, run: Run) -> dict[str, Any]:
 
 def _result(finding: model_result.Finding, indexes: Mapping[str, int], run: Run) -> dict[str, Any]:
     place = (finding.host or finding.node, finding.component)
-    parts = [" ".join(filter(None, place)), finding.summary]
+    parts = [" ".join(filter(None, place)), times.readable(finding.summary, None)]
     text = ": ".join(filter(None, parts))
     if finding.remedy:
         text += f"; fix: {finding.remedy}"

@@ -50,6 +50,11 @@ def test_a_waived_finding_is_a_notice_that_says_so():
     assert "do it" not in line
 
 
+def test_times_are_those_of_the_report():
+    (line,) = lines(finding(summary="off since 2026-11-24T07:42:17Z"))
+    assert line.endswith("off since 2026-11-24 07:42 UTC")
+
+
 def test_nothing_found_is_no_line():
     assert github.render(Result(), RUN) == ""
 

@@ -143,6 +143,15 @@ def test_a_fault_of_a_cluster_fails_there_and_at_its_host():
     }
 
 
+def test_times_are_those_of_the_report():
+    found = replace(OFF, summary="off since 2026-11-24T07:42:17Z")
+    root = written(Result(hosts=HOSTS, verdicts=(PRESENT,), findings=(found,)))
+    for where in ("m1", f"cluster {KEY}"):
+        failure = case(root, where, TITLE).find("failure")
+        for text in (failure.get("message"), failure.text.splitlines()[0]):
+            assert text.endswith("off since 2026-11-24 07:42 UTC")
+
+
 def test_a_fault_of_one_component_is_no_failure_of_another():
     other = Verdict("KM101", KEY, "clear", None, "kube-controller-manager")
     root = written(Result(hosts=HOSTS, verdicts=(PRESENT, other), findings=(OFF,)))

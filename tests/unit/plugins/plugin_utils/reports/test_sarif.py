@@ -197,6 +197,12 @@ def test_a_waived_finding_is_suppressed_with_its_reason():
     assert "suppressions" not in other
 
 
+def test_times_are_those_of_the_report():
+    found = replace(finding(), summary="off since 2026-11-24T07:42:17Z")
+    (result,) = written(Result(findings=(found,)))["results"]
+    assert "off since 2026-11-24 07:42 UTC" in result["message"]["text"]
+
+
 def test_rules_are_the_catalogue_once_each():
     rules = written(Result())["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(CATALOGUE)
