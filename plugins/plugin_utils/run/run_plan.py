@@ -125,7 +125,7 @@ def not_back(
         return ()
     return (
         "What keeps a kubelet down was fixed, and the API has it otherwise still:"
-        f" {node_ready_wait.clause(remaining)}; {node_ready_wait.ADVICE}; what is found above tells"
+        f" {node_ready_wait.clause(remaining)}; {node_ready_wait.ADVICE}; what is found above shows"
         " what keeps it from that, if anything does.",
     )
 
