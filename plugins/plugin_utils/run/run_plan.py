@@ -151,7 +151,7 @@ def with_command(
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):
         return finding
     deep = ""
-    if CATALOGUE[finding.code].tier == "deep" or finding.code in WALKED:
+    if _is_deep(finding.code):
         deep = " -e kubemend_deep=true"
     risk = max(step.risk for step in waiting)
     variables = f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={risk}"
@@ -168,20 +168,27 @@ def repair_command(
         observing: whether the playbook changes nothing.
         hosts: the options that name the hosts of the run (command_line.options).
     """
-    waiting = [
-        step
-        for step in steps
-        if step.risk and step.remedy not in OPTIONAL and _waits(step, observing)
-    ]
-    able = [step for step in waiting if step.allowed or plan.only_risk(step)]
+    able = [step for step in steps if _waits_for_consent(step, observing)]
     if not able:
         return ""
-    codes = [code for step in able for code in step.codes]
+    codes = {code for step in able for code in step.codes}
     deep = ""
-    if any(code in WALKED or CATALOGUE[code].tier == "deep" for code in codes):
+    if any(_is_deep(code) for code in codes):
         deep = "-e kubemend_deep=true "
     risk = max(step.risk for step in able)
     return command_line.command("remediate", hosts, f"{deep}-e kubemend_max_risk={risk}")
+
+
+def _waits_for_consent(step: plan.Step, observing: bool) -> bool:
+    """Tell whether only the operator's consent is missing for a step that repairs."""
+    if not step.risk or step.remedy in OPTIONAL or not _waits(step, observing):
+        return False
+    return step.allowed or plan.only_risk(step)
+
+
+def _is_deep(code: str) -> bool:
+    """Tell whether a fault needs the deep tier."""
+    return code in WALKED or (code in CATALOGUE and CATALOGUE[code].tier == "deep")
 
 
 def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:
