@@ -41,6 +41,19 @@ WORDS = re.compile(
     ).replace(" ", GAP),
     re.IGNORECASE,
 )
+# Words that texts for operators do not use; names in code and docstrings may.
+SAID = re.compile(
+    (
+        r"\b(beside|told|tells|of late|br(?:ings?|ought) back|(?<!\|\s)a person|slips?"
+        r"|without a word)\b"
+    ).replace(" ", r"\s+"),
+    re.IGNORECASE,
+)
+QUOTED = re.compile(r"^```.*?^```|\{[{%].*?[}%]\}|<[a-z][^<>]*>", re.DOTALL | re.MULTILINE)
+# The diaries of developers; generated of tables, which are measured themselves, and of tests.
+UNSAID = ("docs/decisions/", "docs/dev/", "docs/known-messages", "docs/verification.md")
+KNOWN = "plugins/plugin_utils/parsers/known_messages/*.tsv"
+SAID_COLUMNS = ("cause", "advice")  # the others quote programs
 EXAMPLE = re.compile(r"<!-- generated: begin example -->\n.*?<!-- generated: end -->", re.DOTALL)
 # What checks of English words leave out, for git: the Chinese pages, in this one place.
 NO_ENGLISH = (":(exclude)docs/zh-CN", ":(exclude)README.zh-CN.md")
@@ -106,6 +119,50 @@ def words(paths: Iterable[Path]) -> Iterator[Place]:
         text = EXAMPLE.sub(_blank, path.read_text(encoding="utf-8"))
         for match in WORDS.finditer(text):
             yield Place(path, text.count("\n", 0, match.start()) + 1, re.sub(GAP, " ", match[0]))
+
+
+def said_words(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each word of texts for operators that SAID does not allow."""
+    for path in paths:
+        for line, text in _said(path):
+            for match in SAID.finditer(text):
+                at = line + text.count("\n", 0, match.start())
+                yield Place(path, at, " ".join(match[0].split()))
+
+
+def said_paths() -> list[Path]:
+    """List the files that have texts for operators."""
+    pages = [path for path in prose() if not path.relative_to(ROOT).as_posix().startswith(UNSAID)]
+    return pages + sources(KNOWN)
+
+
+def _said(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (first line, text) of each text for operators in a file."""
+    content = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        yield from _said_strings(ast.parse(content))
+    elif path.suffix == ".tsv":
+        lines = content.splitlines()
+        columns = [lines[0].split("\t").index(name) for name in SAID_COLUMNS]
+        for number, row in enumerate(lines[1:], 2):
+            cells = row.split("\t")
+            yield number, "\t".join(cells[column] for column in columns)
+    else:
+        yield 1, QUOTED.sub(_blank, EXAMPLE.sub(_blank, content))
+
+
+def _said_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the strings that are no docstring and more than one word."""
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS))
+        and isinstance(node.body[0] if node.body else None, ast.Expr)
+    }
+    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    for node in constants:
+        if isinstance(node.value, str) and " " in node.value and id(node) not in docstrings:
+            yield node.lineno, node.value
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -277,6 +334,7 @@ def values() -> dict[str, float]:
         "functions of complexity over 10": len(list(complex_functions(plugins))),
         "names that are no noun and no verb": len(list(vague_names(plugins))),
         "words of the list to replace": len(list(words(prose()))),
+        "words in texts for operators": len(list(said_words(said_paths()))),
         "modules without a test file of the same name": len(untested_modules()),
     }
 

@@ -33,7 +33,7 @@ options:
         name), C(move) (a node's name whose labels name
         another zone from now on) and C(round) (how many rounds of scheduling; a Pending pod makes
           one with each attempt).
-      - C(add) and C(move) have a C(zone) as well, any text that tells the zones apart; without it
+      - C(add) and C(move) have a C(zone) as well, any text that distinguishes the zones; without it
         the node has no labels of a zone.
       - C(round) may have C(looked), how many nodes each round looked at. Only 1.16 and older depend
         on it; without it all of them.

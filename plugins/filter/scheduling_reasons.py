@@ -41,7 +41,7 @@ _value:
   type: dict
   contains:
     nodes:
-      description: How many nodes the scheduler knows of; none where the message does not tell.
+      description: How many nodes the scheduler knows of; none where the message does not say.
       type: int
     whole:
       description: Whether all reasons are there. The message of an event may be cut off.

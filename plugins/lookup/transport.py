@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: transport
 author: The kubemend authors (@kubemend)
-short_description: Tell whether one task can read all hosts
+short_description: Return whether one task can read all hosts
 version_added: 0.1.0
 description:
   - Returns V(fleet) where M(kubemend.remediation.fleet_evidence_info) can read the hosts of this

@@ -32,7 +32,7 @@ options:
   evidence_dir:
     description:
       - Folder on the controller. The answer goes to C(HOST.cluster.json) there.
-      - The evidence already in it tells which clusters were answered and which hosts cannot be
+      - The evidence already in it shows which clusters were answered and which hosts cannot be
         reached.
       - Without it nothing is kept.
     type: path
@@ -106,7 +106,8 @@ options:
     version_added: 0.1.0
   skip_clusters:
     description:
-      - Keys of clusters that need no answer any more, beside those that O(evidence_dir) shows.
+      - Keys of clusters that need no answer any more, in addition to those that O(evidence_dir)
+        shows.
     type: list
     elements: str
     default: []

@@ -68,7 +68,7 @@ options:
     default: 1
   cpu_manager:
     description:
-      - What kubelets are to be told, by inventory name - C(cpuManagerPolicy) and
+      - What kubelets are to be configured with, by inventory name - C(cpuManagerPolicy) and
         C(reservedSystemCPUs). A host that is named without either
         is reset where a fault calls for it, or where O(allow) has C(force_reset).
     type: dict
@@ -242,7 +242,7 @@ options:
   api_hosts:
     description:
       - The hosts through which the API was asked. Those of them with which Ansible could not begin
-        are told for that, too.
+        are counted too.
     type: list
     elements: str
     default: []

@@ -107,12 +107,12 @@ options:
     type: path
   timeout:
     description:
-      - Seconds that the host may take, beside those for each level.
+      - Seconds that the host may take, in addition to those for each level.
     type: int
     default: 30
   formats:
     description:
-      - With V(html) C(report.html) is written beside C(report.txt), with V(junit) C(junit.xml).
+      - With V(html) C(report.html) is written next to C(report.txt), with V(junit) C(junit.xml).
     type: list
     elements: str
     choices: [terminal, json, html, junit, prometheus, sarif, github]

@@ -89,7 +89,7 @@ attributes:
   check_mode:
     support: full
     details: Asks the API server about each eviction by a dry run, and says which would be blocked.
-      Before 1.18 the budgets' numbers tell.
+      Before 1.18 the numbers of the budgets decide.
   diff_mode:
     support: none
     details: What changes lies in no file.

@@ -45,7 +45,7 @@ options:
     type: int
   cpu_manager:
     description:
-      - Whether kubelets are to be told what C(kubemend_cpu_manager_policy) and
+      - Whether kubelets are to be configured with what C(kubemend_cpu_manager_policy) and
         C(kubemend_reserved_cpus) of their hosts say.
     type: bool
     default: false

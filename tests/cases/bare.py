@@ -17,10 +17,10 @@ NOTHING_OF = {
     "manifests": "the kubelet has no folder of static pods",
     "component_http": "no scheduler or controller manager in this node's network",
     "component_end": (
-        "no static pod of a component, or each of them runs and was not started of late"
+        "no static pod of a component, or each of them runs and was not started recently"
     ),
     "component_restart": (
-        "no static pod of a component, or each of them runs and was not started of late"
+        "no static pod of a component, or each of them runs and was not started recently"
     ),
     "etcd": "neither an API server nor etcd runs here",
     "scheduler_log": "none of kube-scheduler runs here",

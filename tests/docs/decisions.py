@@ -281,7 +281,7 @@ DECISIONS: dict[str, tuple[Row, ...]] = {
         (
             (
                 "An upgrade is planned: the question is what the next release no longer takes of"
-                " what components are told."
+                " the settings of components."
             ),
             ("KM720", "KM721", "KM722", "KM723"),
         ),

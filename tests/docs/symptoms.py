@@ -24,7 +24,7 @@ OBSERVES = (
 MORE = {
     "api_down": (
         "No API server has to answer: each node is asked by ssh, each API server at its own"
-        " address, and etcd with the API server's own certificate. What only the API tells is then"
+        " address, and etcd with the API server's own certificate. What only the API knows is then"
         " *unknown*, and the report says so."
     ),
     "admission_errors": (
@@ -269,7 +269,7 @@ def _undo(symptom, catalogue, repaired, language) -> list[str]:
         f"{last}   # {say('or an id')}",
         "```",
         "",
-        say("[What it brings back, what it leaves and what it refuses](../undo.md)."),
+        say("[What it restores, what it leaves and what it refuses](../undo.md)."),
         *(["", *notes] if notes else []),
     ]
 

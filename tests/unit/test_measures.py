@@ -25,6 +25,7 @@ LIMITS = {
     "functions of complexity over 10": 0,
     "names that are no noun and no verb": 0,
     "words of the list to replace": 0,
+    "words in texts for operators": 0,
     "modules without a test file of the same name": 0,
 }
 
@@ -130,6 +131,29 @@ def test_words_of_two_paragraphs_are_not_one_phrase(tmp_path: Path) -> None:
     path = tmp_path / "page.md"
     path.write_text("It was told\n\nby then.\n", encoding="utf-8")
     assert list(measures.words([path])) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("a.py", 'x = "told"\n', []),
+        (
+            "a.py",
+            'def f():\n    """It tells."""\n    told = "is " + f"{f} was told"\n',
+            [(3, "told")],
+        ),
+        ("a.py", 'x = (\n    "of"\n    " late, it"\n)\n', [(2, "of late")]),
+        ("a.tsv", "id\tcause\tpattern\tadvice\nx\ta\tbeside\tb\ny\ta\tp\ttells\n", [(3, "tells")]),
+        ("a.md", "```\nbeside\n```\nIt stands\nbeside.\n", [(5, "beside")]),
+    ],
+)
+def test_words_of_texts_for_operators_are_found(
+    tmp_path: Path, name: str, text: str, found: list[tuple[int, str]]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    places = measures.said_words([path])
+    assert [(place.line, place.text) for place in places] == found
 
 
 def test_the_example_of_a_fault_is_no_prose_and_the_lines_below_it_keep_their_numbers(

@@ -120,7 +120,9 @@ class Levels:
             tuple(name.encode("ascii") for name in names),
         )
         if code != 200:
-            raise LevelError(f"{component} does not tell its metrics (HTTP {code:d} {text[:200]})")
+            raise LevelError(
+                f"{component} does not return its metrics (HTTP {code:d} {text[:200]})"
+            )
         return text
 
     def _ask(self, component, node, method, body):

@@ -102,7 +102,7 @@ def _raised(former, level):
         if of_argv(argv) != level:
             return f"the process runs at level {of_argv(argv):d}, not {level:d}"
         if without(argv) != without(former):
-            return "the process does not run with the former command line beside its level"
+            return "the process does not run with the former command line except for its level"
         return None
 
     return mismatch

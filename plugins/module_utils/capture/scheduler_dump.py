@@ -67,7 +67,7 @@ def ready(params):
     try:
         # the level is set at the port, which another one may hold
         if klog_level.process(COMPONENT).identity != process.identity:
-            raise ChangeError("a younger kube-scheduler runs on this host beside it")
+            raise ChangeError("a younger kube-scheduler runs on this host next to it")
         with klog_level.Levels(params) as levels:
             levels.offered(REAL)
         return answer
@@ -128,12 +128,13 @@ def _nothing_but_nodes(params):
             nodes = len(list(api.items("/api/v1/nodes", accept=LIST)))
     except (ApiError, klog_level.LevelError) as error:
         raise ChangeError(
-            "nothing was sent: how many nodes its cache has beside those of the API cannot be told"
+            "nothing was sent: how many nodes its cache has in addition to those of the API"
+            " cannot be determined"
             f" ({files.one_line(error)})"
         ) from error
     if size is None:
         raise ChangeError(
-            "nothing was sent: its metrics do not tell how many nodes its cache has, and it may end"
+            "nothing was sent: its metrics do not show how many nodes its cache has, and it may end"
             " when it dumps one that is gone"
         )
     cached = float(size.group(1))

@@ -196,7 +196,7 @@ class _Worker:
             self.open["status"] = "timeout" if late else "error"
             self.open["notes"] = [
                 (
-                    "no answer in time, and what it had told is kept"
+                    "no answer in time, and what it had reported is kept"
                     if late
                     else "its reader ended without an answer"
                 )

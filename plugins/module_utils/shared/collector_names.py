@@ -38,18 +38,18 @@ NODE = {
     ),
     "component_end": (
         "the end of the log of a component that a static pod should run and that does not"
-        " run or was started of late"
+        " run or was started recently"
     ),
     "component_units": (
         "the units of systemd that run control plane components (etcd.service, kube-*.service and"
         " those of k3s, RKE2, k0s and microk8s), and the end of the journal of one that does not"
-        " run or that systemd started again of late"
+        " run or that systemd started again recently"
     ),
     "system_pods": (
         "the end of the log of containers of the cluster's own pods (kube-proxy, network plugins,"
         " DNS and others of kube-system, agents of networks, storage and devices) and of add-ons"
         " (MetalLB, ingress-nginx, cert-manager, Longhorn, Rook, Rancher's agents and others) that"
-        " were started again and again of late, errors that those which run say again and again,"
+        " were started again and again recently, errors that those which run say again and again,"
         " and what device plugins say that they miss"
     ),
     "scheduler_log": (
@@ -73,11 +73,11 @@ NODE = {
     ),
     "devices": (
         "the kubelet's device plugin folder: its sockets, and its checkpoint without what"
-        " plugins told for containers"
+        " plugins reported for containers"
     ),
     "pinning": (
         "the state files of the CPU and the memory manager, the machine's CPUs, NUMA nodes"
-        " and memory, whether the cgroups are there that the kubelet is told to limit, and"
+        " and memory, whether the cgroups are there that the kubelet is configured to limit, and"
         " where a policy is static, the CPUs that containers really have; in a deep audit the"
         " releases of runc and mount"
     ),
@@ -101,7 +101,7 @@ NODE = {
     ),
     "kubelet_end": (
         "the end of the journal of the kubelet's unit, where the kubelet does not run or"
-        " systemd started it again of late, and of RKE2 the end of its kubelet.log"
+        " systemd started it again recently, and of RKE2 the end of its kubelet.log"
     ),
     "runtime": (
         "the container runtime that the kubelet uses: its units, its socket, and whether it"
@@ -109,7 +109,7 @@ NODE = {
     ),
     "component_restart": (
         "how containers of control plane components ended in the last hour, where one does not run"
-        " or was started of late: what the runtime has of them, and lines of the journals of"
+        " or was started recently: what the runtime has of them, and lines of the journals of"
         " runtime, kubelet and kernel"
     ),
     "cri": (
@@ -151,7 +151,7 @@ NODE = {
     ),
     "network": (
         "name servers that pods inherit, interfaces and routes, what systemd-networkd and"
-        " NetworkManager are told of those of others, which backends of iptables have rules of"
+        " NetworkManager do with those of others, which backends of iptables have rules of"
         " Services, and how full the kernel's tables of connections and neighbours are"
     ),
     "kernel_log": (

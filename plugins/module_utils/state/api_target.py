@@ -96,7 +96,8 @@ def present(intent):
             text = read(api, intent["real"])[1]
     except ApiError as error:
         reason = (
-            "what {} holds cannot be told, because the API does not answer ({}); run again when it"
+            "what {} holds cannot be determined, because the API does not answer ({}); run"
+            " again when it"
             " does".format(intent["path"], error)
         )
         _away[key] = (reason, time.monotonic() + AWAY_SECONDS)

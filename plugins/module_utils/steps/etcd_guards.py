@@ -256,7 +256,7 @@ def _require_size(members, _step):
         size = status["db_size"]
         if size is None or size < 0:
             raise PreconditionFailed(
-                f"member {members.name(member_id)} does not tell the size of its database: free"
+                f"member {members.name(member_id)} does not report the size of its database: free"
                 " the space by hand (KM140)"
             )
         if size > LARGEST:

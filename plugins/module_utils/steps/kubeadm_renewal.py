@@ -89,7 +89,7 @@ def find():
         ) from error
     match = VERSION.match(text.strip())
     if match is None:
-        raise RenewalError(f"kubeadm of this node does not tell its version ({text[:60]!r})")
+        raise RenewalError(f"kubeadm of this node does not report its version ({text[:60]!r})")
     minor = int(match.group(2))
     if minor < FIRST_MINOR:
         raise RenewalError(

@@ -156,7 +156,7 @@ def demand_no_devices(host):
     holders = devices.running()
     if holders is None:
         raise preconditions.PreconditionFailed(
-            f"whether pods with devices run on {host} cannot be told"
+            f"whether pods with devices run on {host} cannot be determined"
             f" ({os.path.join(devices.FOLDER, devices.CHECKPOINT)} cannot be read), so that its"
             " kubelet is not restarted; allow it with -e kubemend_allow=kubelet_restart"
         )

@@ -230,7 +230,7 @@ def _only_manifest(step, folder, component, host):
         )
     if len(holding) > 1 or (own_manifest and holding != [own_manifest]):
         raise PreconditionFailed(
-            "{} on {} may hold manifests of {} beside the one that is meant: move what does not"
+            "{} on {} may hold manifests of {} next to the one that is meant: move what does not"
             " belong there out of the folder, and run again".format(
                 " and ".join(path for path in holding if path != own_manifest), host, component
             )

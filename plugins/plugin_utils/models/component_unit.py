@@ -192,7 +192,7 @@ def _not_needed(row: ComponentUnit, state: systemd_unit.State, machine: _Machine
     if row.component in machine.elsewhere and state.kind != systemd_unit.RUNNING:
         return f"{row.component} runs here in another way"
     if row.name == machine.of_kubelet and machine.down:
-        return "it runs the kubelet too: KM502 and KM503 tell of it"
+        return "it runs the kubelet too: KM502 and KM503 report it"
     if row.component in WHOLE and machine.of_kubelet not in ("", row.name):
         return f"the kubelet of this host is that of {machine.of_kubelet}"
     return ""

@@ -246,7 +246,7 @@ class Node:
         """Return the reservation of so many CPUs."""
         lowest = self._lowest(number)
         if lowest is None:
-            reason = f"which {number} CPUs this kubelet reserves cannot be told from here"
+            reason = f"which {number} CPUs this kubelet reserves cannot be determined from here"
             return Reservation(None, number, settings, reason)
         return Reservation(lowest, number, settings)
 

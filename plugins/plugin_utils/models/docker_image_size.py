@@ -45,7 +45,7 @@ def with_release(cluster: Cluster, node: str | None, trouble: Trouble | None) ->
         trouble,
         kind=MISFIT,
         what=(
-            f"docker {runtime} of that node tells no size of an image to what asks it, dockershim"
+            f"docker {runtime} of that node reports no size of an image to what asks it, dockershim"
             " or a cri-dockerd before 0.3.10 (K3s has one of its own)"
         ),
         cure=(

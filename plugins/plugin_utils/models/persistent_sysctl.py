@@ -139,7 +139,7 @@ def _untold(key: str, running: int, hand: Setting | None) -> Iterator[Lasting]:
             key,
             running,
             running,
-            f"the kernel has {running}, and no file of sysctl.d says so: a reboot brings back"
+            f"the kernel has {running}, and no file of sysctl.d says so: a reboot restores"
             f" {default}, unless something else raises it again (tuned, a DaemonSet, a script)",
             (),
         )

@@ -203,7 +203,7 @@ OWNED: tuple[tuple[str, frozenset[str], Owner], ...] = (
             "the installer (RKE2, k3s), a cloud or an administrator",
             "the node is for the cluster's own add-ons: workloads stay off it",
             "the administrator who wants workloads there",
-            "any repair: pods of users would land beside the cluster's own",
+            "any repair: pods of users would run next to the cluster's own",
         ),
     ),
     (

@@ -102,7 +102,7 @@ def _described(answer: Pod, lines: Iterable[Mapping[str, Any]]) -> Timeline:
     about = f"pod of {owner}" if owner else "a pod without an owner"
     if answer.pod is None:
         about = f"pod of {owner}, " if owner else "a pod "
-        about += "which is no more: what others tell of it"
+        about += "which is no more: what others report of it"
     return Timeline(
         f"{_text(answer.namespace)}/{_text(answer.name)}",
         _text(answer.name),

@@ -64,7 +64,7 @@ _TOLD = {
     ),
     "exec format error": (
         "{path} is no program for this processor: it is for another architecture, empty or cut off",
-        "file {path} and uname -m tell which: install the build for this machine again",
+        "file {path} and uname -m show which: install the build for this machine again",
     ),
     "text file busy": (
         "{path} is being written while it is to be started",

@@ -111,7 +111,7 @@ _RULES = (
         r"\blisten unix (?P<address>@?[\w./-]{1,200}): bind: address already in use",
         "The socket {address} is left of an earlier start, or another copy of the program serves"
         " it",
-        "ss -lxp on the node tells whether a process has it: end that process, or remove the file"
+        "ss -lxp on the node shows whether a process has it: end that process, or remove the file"
         " where none has",
     ),
     _rule(

@@ -34,7 +34,7 @@ from .timeline import render as render_timeline
 
 LINES, TIMELINE, WIDE = "lines.txt", "timeline.txt", 120
 UNREADABLE = (
-    "(no process tells its level: what they have again is what their command lines and files say)"
+    "(no process reports its level: what they have again is what their command lines and files say)"
 )
 REWRITES = (
     "  A kubelet that starts again rewrites the status of pods that it had rejected before"

@@ -75,7 +75,7 @@ def _pod_or_error(cluster: Cluster) -> str:
     try:
         return _pod(cluster)
     except UNFORESEEN as error:
-        return f"nothing can be told of the pod: {unforeseen(error)}"
+        return f"nothing can be determined of the pod: {unforeseen(error)}"
 
 
 def _symptom_sentences(cluster: Cluster, pod: str, is_asked: bool) -> list[str]:
@@ -144,7 +144,7 @@ def _all(cluster: Cluster) -> str:
     pending = cluster.typed(Pending)
     if pending.read is None:
         reason = (cluster.api.get("pending") or {}).get("error") or "not asked"
-        return one_line(f"which pods are Pending was not told ({reason})", 600)
+        return one_line(f"which pods are Pending is not known ({reason})", 600)
     if not pending.read and not cluster.cut("pending"):
         return "no pod is Pending"
     total = _total(pending.read, bool(cluster.cut("pending")))
@@ -224,7 +224,7 @@ def _refused(cluster: Cluster, row: PendingPods) -> str:
         parts.append(
             f"it says nothing of {message.missing} of {counted(message.nodes or 0, 'node')}:"
             " whether one is lost,"
-            " KM202 tells"
+            " KM202 shows"
         )
     return f"{since} " + "; ".join(parts)
 
@@ -268,7 +268,7 @@ def _containers(pod: TimedPod) -> str:
         for container in pod.containers
         if container.state != "running"
     ]
-    return ", ".join(waiting[:5]) or "it tells no more"
+    return ", ".join(waiting[:5]) or "it says no more"
 
 
 def _state(container: PodContainer) -> str | None:

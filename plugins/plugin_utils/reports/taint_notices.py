@@ -36,7 +36,9 @@ def render_sentences(clusters: Iterable[Cluster], symptom: str | None) -> tuple[
         try:
             sentences += _sentences(cluster)
         except UNFORESEEN as error:
-            sentences.append(f"nothing can be told of the taints of nodes: {unforeseen(error)}")
+            sentences.append(
+                f"nothing can be determined of the taints of nodes: {unforeseen(error)}"
+            )
     return tuple(sentences)
 
 

@@ -125,7 +125,7 @@ def not_back(
         return ()
     return (
         "What keeps a kubelet down was fixed, and the API has it otherwise still:"
-        f" {node_ready_wait.clause(remaining)}; {node_ready_wait.ADVICE}; what is found above tells"
+        f" {node_ready_wait.clause(remaining)}; {node_ready_wait.ADVICE}; what is found above shows"
         " what keeps it from that, if anything does.",
     )
 
@@ -151,7 +151,7 @@ def with_command(
     if not waiting or not all(step.allowed or plan.only_risk(step) for step in waiting):
         return finding
     deep = ""
-    if _needs_deep(finding.code):
+    if _is_deep(finding.code):
         deep = " -e kubemend_deep=true"
     risk = max(step.risk for step in waiting)
     variables = f"-e kubemend_faults={finding.code}{deep} -e kubemend_max_risk={risk}"
@@ -171,22 +171,24 @@ def repair_command(
     able = [step for step in steps if _waits_for_consent(step, observing)]
     if not able:
         return ""
+    codes = {code for step in able for code in step.codes}
     deep = ""
-    if any(_needs_deep(code) for step in able for code in step.codes):
+    if any(_is_deep(code) for code in codes):
         deep = "-e kubemend_deep=true "
     risk = max(step.risk for step in able)
     return command_line.command("remediate", hosts, f"{deep}-e kubemend_max_risk={risk}")
 
 
 def _waits_for_consent(step: plan.Step, observing: bool) -> bool:
-    """Tell whether a step is not done in this run, and lacks no more than a consent to its risk."""
+    """Tell whether only the operator's consent is missing for a step that repairs."""
     if not step.risk or step.remedy in OPTIONAL or not _waits(step, observing):
         return False
     return step.allowed or plan.only_risk(step)
 
 
-def _needs_deep(code: str) -> bool:
-    return code in WALKED or CATALOGUE[code].tier == "deep"
+def _is_deep(code: str) -> bool:
+    """Tell whether a fault needs the deep tier."""
+    return code in WALKED or (code in CATALOGUE and CATALOGUE[code].tier == "deep")
 
 
 def _repairs(step: plan.Step, finding: model_result.Finding) -> bool:

@@ -61,7 +61,7 @@ def recent(context):
     ]
     if not components:
         raise Absent(
-            "no static pod of a component, or each of them runs and was not started of late"
+            "no static pod of a component, or each of them runs and was not started recently"
         )
     return components
 

@@ -33,7 +33,7 @@ def collect(context):
     if not name:
         raise Absent("no unit of a kubelet")
     if not is_relevant(unit, kubelet.get("process"), time.time()):
-        raise Absent("the kubelet runs, and was not started again of late")
+        raise Absent("the kubelet runs, and was not started again recently")
     context.source = f"journalctl of {name}"
     try:
         text = read(name, context.seconds(8))

@@ -222,7 +222,7 @@ class CompactHistory(_EtcdStep):
         """Compact, and wait until this node's member has removed the history."""
         revision = self.members.status["revision"]
         if not revision:
-            raise EtcdError("the member does not tell its revision")
+            raise EtcdError("the member does not report its revision")
         question = {"revision": str(revision), "physical": True}
         try:
             self.members.client.ask(etcd_client.COMPACTION, question, COMPACTION)

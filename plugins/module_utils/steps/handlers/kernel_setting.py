@@ -64,7 +64,7 @@ class SetKernelSetting(StepHandler):
         """Return the sentence about a file that could not be written."""
         return (
             f"{step.path} of {step.host} could not be written ({files.one_line(error)}): the kernel"
-            " was told nothing; see what lies there"
+            " was given nothing; see what lies there"
         )
 
     def verify(self, step, record):

@@ -133,13 +133,13 @@ def _image(evidence, host):
         names = runtime_tool.find(evidence).images()
     except runtime_tool.RuntimeDown as error:
         raise PreconditionFailed(
-            f"the runtime of {host} does not tell its images ({error}): nothing was started"
+            f"the runtime of {host} does not report its images ({error}): nothing was started"
         ) from error
     images = sorted(name for name in names if runtime_tool.PAUSE_IMAGE.search(name))
     if not images:
         raise PreconditionFailed(
             f"{host} has no image of a container that only waits (pause), as far as crictl, ctr or"
-            " docker tells: nothing was started"
+            " docker shows: nothing was started"
         )
     return images[-1]
 

@@ -210,7 +210,7 @@ def _require_no_other_kubelet(host):
     instance = kubelet_restart.look(host)
     if instance.pid is not None:
         raise PreconditionFailed(
-            f"a kubelet runs on {host} beside its unit (pid {instance.pid}): end it first, or find"
+            f"a kubelet runs on {host} next to its unit (pid {instance.pid}): end it first, or find"
             f" out who"
             " started it"
         )

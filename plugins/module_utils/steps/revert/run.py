@@ -334,7 +334,7 @@ class _Revert:
         return (
             f"{component} of {self.host} was not proven within {round(health.waited)} s:"
             f" {health.reason}; look at journalctl -u kubelet and crictl ps -a --name {component},"
-            f" or bring back what run {self.run_id} left with -e kubemend_run_id={step.run_id}"
+            f" or restore what run {self.run_id} left with -e kubemend_run_id={step.run_id}"
         )
 
     def _with_kubelet(self, group, changes, step):

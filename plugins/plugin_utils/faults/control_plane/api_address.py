@@ -209,7 +209,7 @@ def _subject(front: _Front, failed: str) -> str:
     """Return what the nodes do not reach, and whether one node alone told of it."""
     place = f"{front.host}:{front.port}, the address of the API"
     if len(front.hosts) == 1:
-        only = f"for {front.hosts[0].host}, the only node that told of it"
+        only = f"for {front.hosts[0].host}, the only node that reported it"
         if failed == NAME:
             return f"nothing finds an address for {front.host}, the name of the API, {only}"
         return f"nothing answers at {place}, {only}"

@@ -419,7 +419,7 @@ def _whose_memory(end: End, total: int | None) -> str:
             limit = f" of {size(end.limit)}"
         return f"its container reached its limit{limit}"
     if end.of_group is None and end.limit:
-        return "nothing tells whether of its container or of the machine"
+        return "nothing shows whether of its container or of the machine"
     if not total:
         return "that of the machine was used up"
     machine = f"the {size(total)} of the machine were used up"

@@ -77,7 +77,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         tuple(_proof(host, use, row) for row in rows for host, use in _one_each(row)),
         "plan it now, because kubeadm never renews an authority and signs certificates that outlive"
         " it: make another certificate of the same authority with the same key and name, which"
-        " keeps all that it signed valid, or a new authority beside the old one (manual rotation"
+        " keeps all that it signed valid, or a new authority next to the old one (manual rotation"
         " of CA certificates in Kubernetes' documentation; k3s certificate rotate-ca with k3s and"
         " RKE2). Every control-plane node, kubelet, kubeconfig, the ConfigMaps cluster-info and"
         " kube-root-ca.crt, and each webhook have a copy",

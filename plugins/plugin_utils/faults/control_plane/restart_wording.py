@@ -128,7 +128,7 @@ def _oom(end: End, use: FileUse) -> str:
     guess = ""
     if end.by_name:
         guess = (
-            "; only the name of the killed process tells that, because the kernel's line names no"
+            "; only the name of the killed process shows that, because the kernel's line names no"
             " control group"
         )
     return f"the kernel's OOM killer ended it{at(end)}{reason}{guess}"
@@ -209,7 +209,7 @@ def advice(end: End, use: FileUse, node: str | None) -> str:
         )
     if end.kind == component_restart.KILLED:
         return (
-            "find who sends SIGKILL: a person or a script (history, cron), earlyoom or systemd-oomd"
+            "find who sends SIGKILL: a user or a script (history, cron), earlyoom or systemd-oomd"
             " (journalctl -u earlyoom -u systemd-oomd), a security agent"
         )
     if end.kind in (component_restart.SANDBOX, component_restart.RUNTIME):

@@ -312,7 +312,7 @@ def _older(subject: _Component, started: float) -> Process | None:
 
 def _beside(subject: _Component, older: Process, lived: float | None) -> Detection:
     """Return the hit of a component whose new containers end beside a process of an older one."""
-    hit = _hit(subject, "ends again and again beside an older one of it", lived, None)
+    hit = _hit(subject, "ends again and again next to an older one of it", lived, None)
     began = moment(older.started_at)
     runs = f"process {older.pid} of an earlier container of it runs"
     if began is not None:

@@ -33,7 +33,7 @@ REMEDIES = {
         " again; without a majority that agrees, restore a snapshot"
     ),
     writes.NO_QUORUM: (
-        "bring back as many members as a majority needs: what is found of their hosts, kubelets and"
+        "restore as many members as a majority needs: what is found of their hosts, kubelets and"
         " manifests says why they are down. Remove no member, and start none with"
         " --force-new-cluster, while the others can come back"
     ),

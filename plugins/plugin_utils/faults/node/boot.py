@@ -358,7 +358,7 @@ def _selinux_hit(host: Host, running: str, config: str | None) -> Detection:
             EvidenceRef("file", host.host, path="/etc/selinux/config", text=f"SELINUX={config}"),
         ),
         "decide which of both it is to be: setenforce for now, /etc/selinux/config for the"
-        " next boot (ausearch -m avc tells what it denies)",
+        " next boot (ausearch -m avc shows what it denies)",
         host=host.host,
         node=host.node,
         component="selinux",

@@ -70,7 +70,7 @@ def refused(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     clock = contract.answer(document, System).clock
     logged = kubelet_status.moment(refusals[-1][0])
     if clock is None or logged is None:
-        note = "it cannot be told whether it is still so"
+        note = "it cannot be determined whether it is still so"
         yield unknown(Missing(host.host, "system", "error"), note=note)
         return
     note = _over(host, document, clock - logged, logged, refusals[-1][0])

@@ -119,14 +119,14 @@ def _advice(valid: Validity, credentials: str, unit: str) -> str:
         return f"{other}{credentials}, before that day"
     if valid.rotates is False:
         return (
-            "the kubelet is not told to renew it: set rotateCertificates: true in its"
+            "the kubelet is not configured to renew it: set rotateCertificates: true in its"
             " configuration, and restart it, which makes it ask for another; or, before that day,"
             f" {credentials}"
         )
     return (
         "see whether its request waits to be signed (kubectl get csr), and whether the controller"
         " manager that leads signs (its controllers csrapproving and csrsigning,"
-        f" --cluster-signing-cert-file); journalctl -u {unit} tells why it does not ask; or, before"
+        f" --cluster-signing-cert-file); journalctl -u {unit} shows why it does not ask; or, before"
         f" that day, {credentials}"
     )
 

@@ -142,7 +142,7 @@ class Runtime:
             return self._not_applicable(note)
         if self.kind is None:
             return self._unknown(
-                "which runtime the kubelet uses cannot be told: nothing names its socket"
+                "which runtime the kubelet uses cannot be determined: nothing names its socket"
             )
         hits = [hit for record in self._there() for hit in self._of_unit(record)]
         if not any(hit.severity != "warning" for hit in hits) and not self.lacking:
@@ -384,7 +384,7 @@ class Runtime:
         proof = EvidenceRef("file", self.host.host, path=self.path, text=self.evidence.socket)
         return self._hit(
             None,
-            f"the kubelet is told to use the runtime at {self.path}, where no socket is"
+            f"the kubelet is configured to use the runtime at {self.path}, where no socket is"
             f"{self._served()}",
             (proof, *self._words()),
             self._endpoint_advice(),
@@ -454,7 +454,7 @@ class Runtime:
         if OK not in (v1, old):
             self.lacking = True
             self.notes.append(
-                f"what it answers to a call of the CRI tells nothing ({one_line(v1, 60)})"
+                f"what it answers to a call of the CRI shows nothing ({one_line(v1, 60)})"
             )
             return []
         return self._language(v1, old)
@@ -655,7 +655,7 @@ class Runtime:
             return None
         return self._hit(
             None,
-            f"the kubelet is told to use docker itself ({flag}), which kubelets from"
+            f"the kubelet is configured to use docker itself ({flag}), which kubelets from"
             " 1.24 on cannot: cri-dockerd has to be in between",
             (EvidenceRef("process", self.host.host, object="kubelet", text=flag), *self._words()),
             "install cri-dockerd and give the kubelet unix:///run/cri-dockerd.sock, or containerd's"
@@ -671,7 +671,7 @@ class Runtime:
             suffix = "; kubelets from 1.24 on reach docker by cri-dockerd alone"
         return self._hit(
             None,
-            f"the kubelet is told to use {self.path}, and {reason}: neither that"
+            f"the kubelet is configured to use {self.path}, and {reason}: neither that"
             f" socket nor a unit {unit}{self._served()}",
             (
                 EvidenceRef("file", self.host.host, path=self.path, text="missing"),

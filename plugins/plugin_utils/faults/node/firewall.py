@@ -360,7 +360,7 @@ def _peers(host: Host, argv: Sequence[str]) -> tuple[Iterable[int], Iterable[Gap
         return (), ()
     if urls is None or None in ports:
         note = (
-            "etcd's command line does not tell on which port it listens to its other members"
+            "etcd's command line does not say on which port it listens to its other members"
             " (--listen-peer-urls): see ss -tlnp"
         )
         return (), [(Missing(host.host, "instances", "error"), note)]
@@ -465,7 +465,7 @@ def _open_ufw(closed: Iterable[int]) -> tuple[str, str]:
         f"open them ({commands}), and see ufw route and DEFAULT_FORWARD_POLICY for pods; or"
         " ufw disable, where something else guards the node"
     )
-    return remedy, "rules that iptables was told beside ufw are in no file of it"
+    return remedy, "rules that were added to iptables without ufw are in no file of it"
 
 
 def _word(value: bool | None) -> str:
@@ -523,7 +523,7 @@ def _audit_gap(denials: Denials) -> tuple[str, str]:
         )
     if denials.cut or (denials.count or 0) > len(denials.lines):
         return "error", (
-            f"only the end of {path} was read, and it does not tell of all since the boot: see"
+            f"only the end of {path} was read, and it does not have all since the boot: see"
             " ausearch -m avc -ts boot"
         )
     if not denials.since:

@@ -212,7 +212,7 @@ def _said(host: Host) -> tuple[str, str]:
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     message = _words(view) or "it does not say why"
     text, work = f"Ready is False: {message}", RuntimeWork()
-    advice = "fix what it names; journalctl -u kubelet tells more"
+    advice = "fix what it names; journalctl -u kubelet shows more"
     if _RUNTIME.search(message.lower()) is not None:
         work = host.runtime_work
         advice = _of_runtime(host)

@@ -128,7 +128,7 @@ def _name_result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckRe
         return _excluded(host, "it has no client certificate that names a node")
     if identity.name is None:
         missing = Missing(host.host, KUBELET, "error")
-        return _unknown(host, missing, note="which name it uses cannot be told")
+        return _unknown(host, missing, note="which name it uses cannot be determined")
     if identity.name == host.node:
         return _own_name_result(host)
     return _other_name_result(cluster, host, view)
@@ -296,7 +296,7 @@ def _address_result(cluster: Cluster, host: Host, view: NodeView | None) -> Chec
     if identity.more and _is_none_here(host, [*identity.node_ips, *internal]):
         return _unknown(host, Missing(host.host, "system", "error"), note=UNTOLD)
     if identity.cloud:
-        return _clear(host, "its cloud provider tells its addresses")
+        return _clear(host, "its cloud provider reports its addresses")
     return _unknown(host, *cluster.missing("nodes"))
 
 

@@ -290,7 +290,7 @@ def _server_beside(document: Mapping[str, Any], status: KubeletStatus) -> tuple[
         return "", ""
     server, agent = shell_name(row.name, "SERVER"), shell_name(status.unit.name, "AGENT")
     return (
-        f"; {server}, the unit of a server, is started on this machine beside {agent}: each takes"
+        f"; {server}, the unit of a server, is started on this machine next to {agent}: each takes"
         " the ports and the containerd that the other one needs",
         f"systemctl disable --now {server} where this machine is to be an agent only (the role that"
         f" kubectl get nodes shows; a server that is a member of etcd has its data below"

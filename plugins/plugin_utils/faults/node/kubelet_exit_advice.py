@@ -60,13 +60,13 @@ _KNOWN = {
         "the program that runs it (k3s, RKE2) refuses its configuration ({what})",
         (
             "correct what that line names, in /etc/rancher/k3s/config.yaml or"
-            " /etc/rancher/rke2/config.yaml, in config.yaml.d beside it, or in the arguments and"
+            " /etc/rancher/rke2/config.yaml, in config.yaml.d next to it, or in the arguments and"
             " the environment of its unit (systemctl cat); what concerns the whole cluster must be"
             " the same on each server"
         ),
     ),
     exit_cause.CPU_MANAGER_STATE: (
-        "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 tell why",
+        "its CPU manager refuses its state ({what}): KM301 to KM307 and KM309 show why",
         "the playbook cpu_pinning shows the cause, and resets the state after a drain",
     ),
     exit_cause.MEMORY_MANAGER_STATE: (
@@ -89,8 +89,8 @@ _KNOWN = {
     exit_cause.CGROUP_DRIVER: ("its cgroup driver differs from the runtime's ({what})", ""),
     exit_cause.RUNTIME: (
         (
-            "the container runtime does not answer as it needs ({what}): KM508 tells why, where it"
-            " can be told"
+            "the container runtime does not answer as it needs ({what}): KM508 shows why, where it"
+            " can be determined"
         ),
         (
             "systemctl status and journalctl of the runtime (containerd, crio); crictl info;"

@@ -131,7 +131,7 @@ def _hit(host: Host, writer: str, record: FileRecord, line: int | None, reason: 
     return Detection(
         f"the kubelet runs, and will not start again: {path} {reason}",
         (EvidenceRef("file", host.host, path=path, line=line, text=reason),),
-        f"correct {path}, or bring back the former file ({writer}); the kubelet reads it at its"
+        f"correct {path}, or restore the former file ({writer}); the kubelet reads it at its"
         " next start",
         host=host.host,
         node=host.node,

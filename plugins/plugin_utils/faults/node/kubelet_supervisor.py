@@ -91,7 +91,7 @@ def _key(death: Death) -> str:
 def _files(owner: Supervisor) -> str:
     unit = shell_name(owner.unit, "UNIT")
     return (
-        f"{one_line(owner.file, 200)}, in config.yaml.d beside it, or in the arguments and the"
+        f"{one_line(owner.file, 200)}, in config.yaml.d next to it, or in the arguments and the"
         f" environment of its unit (systemctl cat {unit})"
     )
 

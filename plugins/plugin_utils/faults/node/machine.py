@@ -328,7 +328,7 @@ def _without_cpus(cluster: Cluster, host: Host, view: NodeView) -> Detection:
     return Detection(
         f"the Node has a capacity of 0 CPUs (status.capacity), and its machine {host.machine.cpus}:"
         f" no pod that asks for CPU is placed there. Its kubelet {one_line(view.kubelet, 40)} found"
-        " no processor in what the kernel tells of them. A known cause is a kernel that is"
+        " no processor in what the kernel reports of them. A known cause is a kernel that is"
         f" built without CONFIG_NUMA (its kernel is {kernel}): the kubelet counts processors by the"
         " folders of NUMA nodes (/sys/devices/system/node/node*), which are not there then",
         (

@@ -340,7 +340,7 @@ def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
         ]
     return [
         f"no threshold of {condition} is crossed now: the kubelet keeps the condition for five"
-        " minutes, unless it was told otherwise"
+        " minutes, unless it was configured otherwise"
     ]
 
 

@@ -164,7 +164,7 @@ def _driver(host: Host, gpu: GpuDriver) -> Detection:
             EvidenceRef("file", host.host, path="/proc/driver/nvidia/version", text=loaded),
             EvidenceRef("file", host.host, path=one_line(library.path, 200), text=version),
         ),
-        "drain the node and reboot it; before that see that modinfo -F version nvidia tells"
+        "drain the node and reboot it; before that see that modinfo -F version nvidia shows"
         f" {version}, for the kernel of the next boot too (modinfo -k RELEASE); apt-mark hold the"
         " packages of the driver, so that none changes below running containers",
         host=host.host,

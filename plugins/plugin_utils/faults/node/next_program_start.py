@@ -361,7 +361,7 @@ def _refusal(host: Host, files: RuntimeFiles) -> Iterator[Detection]:
     yield Detection(
         f"containerd runs, and will not start again: it refuses {path}: {error}",
         (EvidenceRef("file", host.host, path=path, text=error),),
-        f"correct the file that it names; containerd --config {path} config dump > /dev/null tells"
+        f"correct the file that it names; containerd --config {path} config dump > /dev/null shows"
         " whether containerd reads it, without a restart",
         host=host.host,
         node=host.node,
@@ -382,7 +382,7 @@ def _conflict(host: Host, files: RuntimeFiles) -> Iterator[Detection]:
     ]
     yield Detection(
         f"containerd runs, and serves no CRI after its next start: {one_line(other.key, 40)}"
-        f" ({place}) cannot be set beside config_path"
+        f" ({place}) cannot be set together with config_path"
         f" ({one_line(folder.path, 200)}:{folder.line}) of its registries",
         tuple(proofs),
         "write each mirror into a hosts.toml below config_path (containerd's docs/hosts.md), and"

@@ -165,9 +165,12 @@ def _without(cluster: Cluster, nodes: Sequence[NodeView]) -> list[Detection]:
         return []
     if not lacking or _small(cluster, nodes):
         return []
-    cause = "; no controller manager that answered is told to give one (--allocate-node-cidrs=true)"
+    cause = (
+        "; no controller manager that answered is configured to give one"
+        " (--allocate-node-cidrs=true)"
+    )
     if is_given:
-        cause = ", although the controller manager is told to give one"
+        cause = ", although the controller manager is configured to give one"
     return [_lacking(cluster, lacking, with_network, cause)]
 
 

@@ -50,7 +50,7 @@ def _not_known(missing: Missing, note: str = "") -> CheckResult:
 def _answered(cluster: Cluster, host: Host) -> CheckResult:
     network, resolver = host.network, host.network.resolver
     if network.setting is not None and not network.setting.value:
-        note = "its kubelet is told to give pods no resolv.conf of the machine"
+        note = "its kubelet is configured to give pods no resolv.conf of the machine"
         return CheckResult(host=host.host, component=RESOLVER, note=note)
     if network.problem or resolver is None:
         note = f"which file it gives to pods is not known: {network.problem or 'not read'}"
@@ -80,7 +80,7 @@ def _hit(cluster: Cluster, host: Host, resolver: Resolver) -> Detection | None:
         )
     elif loopback:
         text = (
-            f"names {and_others(loopback)} beside others: that is the pod itself. CoreDNS asks"
+            f"names {and_others(loopback)} next to others: that is the pod itself. CoreDNS asks"
             " itself from time to time, and its plugin loop may end it"
         )
     elif len(servers) > NAMESERVERS:

@@ -180,7 +180,7 @@ def _told_not_to(_cluster: Cluster, host: Host) -> Cause | None:
     if not text:
         return None
     return Cause(
-        f"it is told not to register ({text})",
+        f"it is configured not to register ({text})",
         f"take that away and {RESTART}, or create the Node by hand, as this setting is meant",
         (EvidenceRef("process", host.host, object="kubelet", text=text),),
     )

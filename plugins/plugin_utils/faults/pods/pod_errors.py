@@ -163,7 +163,7 @@ def _note(host: Host) -> str:
     """Return which logs of a host were not read, and how to see them."""
     errors = host.pod_errors
     unread = system_pods.unread_note(
-        host, errors.unread, "that were written to of late", "--since=10m"
+        host, errors.unread, "that were written to recently", "--since=10m"
     )
     if not errors.gaps:
         return unread
@@ -253,7 +253,7 @@ def _tunnel(row: _Saying) -> tuple[str, str]:
     return (
         f"; a boot loads the module ipip by {path}, so that {_IPIP} is there before Calico, which"
         " then may leave it down",
-        f"ip -br link show {_IPIP} tells whether it is down: then take ipip out of {path}, run"
+        f"ip -br link show {_IPIP} shows whether it is down: then take ipip out of {path}, run"
         " modprobe -r ipip on the drained node, and start its calico-node again; else ",
     )
 

@@ -205,7 +205,7 @@ def ending(cluster: Cluster) -> Iterator[CheckResult]:
     missing = [item for host in cluster.hosts for item in _missing(host)]
     hits = tuple(_hit(cluster, rows) for rows in groups.values())
     texts = [
-        unread_note(host, host.unread_system_pods, "that started again of late", "--previous")
+        unread_note(host, host.unread_system_pods, "that started again recently", "--previous")
         for host in cluster.hosts
     ]
     yield CheckResult(hits, tuple(missing), note=notes(texts))

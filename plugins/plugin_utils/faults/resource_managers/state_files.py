@@ -603,7 +603,7 @@ def _containers_there(node: Node) -> set[str]:
     "KM309",
     "The static policy without reserved CPUs",
     severity="critical",
-    applies="nodes whose kubelet is told the static policy",
+    applies="nodes whose kubelet is configured with the static policy",
     policy=pins_by_configuration,
 )
 def unreserved(host: Host, node: Node) -> Iterator[Detection]:
@@ -616,7 +616,8 @@ def unreserved(host: Host, node: Node) -> Iterator[Detection]:
         yield _hit(
             host,
             node,
-            f"the kubelet is told the static policy and reserves no CPU: {consequence(node)}",
+            "the kubelet is configured with the static policy and reserves no CPU:"
+            f" {consequence(node)}",
             [
                 _policy_proof(host, node, "cpuManagerPolicy: static"),
                 *(setting.proof(host.host) for setting in reservation.settings),

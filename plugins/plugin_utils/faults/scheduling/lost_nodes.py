@@ -416,7 +416,7 @@ def _doubt(lost_nodes: _LostNodes, schedulers: _Schedulers) -> str:
 def _log_replay(logged: tuple[str, ...]) -> str:
     """Return what the replay of the scheduler's log tells."""
     if not logged:
-        return "whether a node is lost, and which, nothing here tells"
+        return "whether a node is lost, and which, is not known here"
     names = and_others([one_line(name, 253) for name in logged])
     return f"by the log of the scheduler that leads, replayed, its list lacks {names}"
 

@@ -85,13 +85,13 @@ def _log(host: Host, process: Process) -> SchedulerLog | None:
 def _log_text(replay: Replay, targets: frozenset[str]) -> str:
     """Return what the replay of a log tells, and whether the pods tell more."""
     lost = and_others([one_line(name, 253) for name in replay.lost]) or "none"
-    text = f"its log tells in which order nodes joined; replayed, its list lacks {lost}"
+    text = f"its log shows in which order nodes joined; replayed, its list lacks {lost}"
     doubled = and_others([one_line(name, 253) for name in replay.doubled])
     if doubled:
         text += f" and holds {doubled} twice"
     if not targets <= set(replay.lost):
         text += (
-            "; the pods tell more than that: something moved the list that the log does not have"
+            "; the pods show more than that: something moved the list that the log does not have"
         )
     return text
 

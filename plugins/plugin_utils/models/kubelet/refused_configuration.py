@@ -48,7 +48,7 @@ FLAGS: Mapping[str, str] = {
     "cgroupsPerQOS": "cgroups-per-qos",
 }
 UNHEARD = (
-    "the kubelet of {host} ended, and its last log lines are not known: they tell whether its state"
+    "the kubelet of {host} ended, and its last log lines are not known: they show whether its state"
     " is why (with kubemend_faults, name KM506 too)"
 )
 # What a reset of the managers' state can correct.

@@ -273,7 +273,7 @@ def _sums(kubelet: ConfiguredKubelet, parts: list[Part]) -> str:
     if threshold.endswith("%") and difference <= NEAR:
         raise _UnknownError(
             f"{EVICTION} {AVAILABLE} is a share of the memory ({threshold}), and the sum is too "
-            "near to tell"
+            "near to decide"
         )
     if difference == 0:
         return _why_empty(required)

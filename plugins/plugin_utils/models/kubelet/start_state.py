@@ -20,7 +20,7 @@ from ...parsers import cpu_manager_state, cpuset
 from .. import cpu_manager
 from ..cpu_manager import Node
 
-FITS = "nothing in its state tells why it does not start"
+FITS = "nothing in its state shows why it does not start"
 STRICT = "--cpu-manager-policy-options=strict-cpu-reservation="
 
 

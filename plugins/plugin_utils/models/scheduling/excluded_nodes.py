@@ -455,4 +455,4 @@ def besides(other_reasons: Sequence[Excluded]) -> str:
         for reason in other_reasons
     )
     reasons = "; ".join(list(dict.fromkeys(texts))[:5])
-    return f". Beside it: {reasons}. A pod needs one node of which no reason is left"
+    return f". In addition: {reasons}. A pod needs one node of which no reason is left"

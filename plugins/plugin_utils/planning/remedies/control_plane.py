@@ -317,7 +317,8 @@ def _undecided(scene: RemedyContext, uses: Mapping[str, Any], right: str, stray:
     if expected == other:
         return (
             f"{right} and {stray} have the same arguments, so that which of them runs cannot"
-            " be told: compare the rest of them, and move the wrong one out of the folder; where"
+            " be determined: compare the rest of them, and move the wrong one out of the"
+            " folder; where"
             " nothing differs, the backup"
         )
     if running != expected:

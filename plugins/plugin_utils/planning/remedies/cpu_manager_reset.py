@@ -208,7 +208,8 @@ def _unfit(host: str, node: Node) -> str | None:
     """Return why no kubelet starts with these settings, or serves any pod."""
     if node.policy is None or node.config.problem:
         return (
-            f"what the kubelet of {host} is told cannot be read ({node.config.problem}), so that it"
+            f"what the kubelet of {host} is configured with cannot be read"
+            f" ({node.config.problem}), so that it"
             " may not start again"
         )
     kept = node.reservation()

@@ -47,7 +47,7 @@ def restart_leader(scene: RemedyContext) -> Step:
         clause = (
             f"its lock names {one_line(lock.holder or 'no process', 120)}"
             if lock
-            else "no lock tells"
+            else "no lock shows"
         )
         return control_plane.new_step(
             scene,

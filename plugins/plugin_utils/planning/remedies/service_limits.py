@@ -38,7 +38,8 @@ RISK, RESTARTS, RUNTIME = 1, 2, 3
 USER = "user@"  # how the unit of a user's own manager begins
 PAM_USER = "/etc/pam.d/systemd-user"  # whose session that manager has
 NEXT = (
-    "nothing is restarted and systemd is not told: the file counts from the next start of the unit"
+    "nothing is restarted and systemd is not reloaded: the file counts from the next start of"
+    " the unit"
     " after systemctl daemon-reload (a reboot is both), which may take their devices away from"
     " running containers"
 )
@@ -238,7 +239,7 @@ class _Service:
         return notes
 
     def _transient_note(self) -> str:
-        return f"{self.name} is a transient unit, and gets no file: only what runs now is told"
+        return f"{self.name} is a transient unit, and gets no file: only what runs now is changed"
 
     def _pairs(self) -> list[tuple[Holder, dict[str, Any]]]:
         """Return each process at its limit with what it gets."""

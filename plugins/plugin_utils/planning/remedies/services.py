@@ -332,7 +332,7 @@ def _unknown(unit: Unit) -> str | None:
     if unit.family == "rke2" and not unit.runs:
         return (
             "RKE2 installs the units of a server and of an agent on every node, and which one is"
-            " this node's cannot be told while neither runs"
+            " this node's cannot be determined while neither runs"
         )
     return None
 
@@ -410,7 +410,7 @@ def _effects(service: Service, ends: bool) -> str:
             " until systemctl daemon-reload"
         )
     if systemd_unit.state(service.unit).kind == systemd_unit.GAVE_UP:
-        notes.append("it ended too often before, and may again: journalctl tells why")
+        notes.append("it ended too often before, and may again: journalctl shows why")
     return "; ".join(notes)
 
 

@@ -176,7 +176,7 @@ def _by_hand(node: NodeSwap, measures: Sources) -> str | None:
         ),
     ]
     if unsure and not measures.lines and not measures.empty:
-        return one_line(f"what a boot brings back is not known: {'; '.join(unsure[:2])}", 600)
+        return one_line(f"what a boot restores is not known: {'; '.join(unsure[:2])}", 600)
     return None
 
 

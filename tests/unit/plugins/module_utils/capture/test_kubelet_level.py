@@ -138,7 +138,8 @@ def test_another_process_than_the_plans_is_left_alone(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "word"), [({"uid-1"}, "pods with devices run on w1 (uid-1)"), (None, "cannot be told")]
+    ("held", "word"),
+    [({"uid-1"}, "pods with devices run on w1 (uid-1)"), (None, "cannot be determined")],
 )
 def test_devices_forbid_it_unless_allowed(
     node: Node, monkeypatch: pytest.MonkeyPatch, held: Any, word: str
@@ -195,7 +196,7 @@ def test_other_arguments_than_before_are_no_proof(node: Node) -> None:
     node.more = ["--new"]
     state, why = node.raise_level()
     assert state == "failed"
-    assert "does not run with the former command line beside its level" in why
+    assert "does not run with the former command line except for its level" in why
     assert "did not come back" in why
 
 

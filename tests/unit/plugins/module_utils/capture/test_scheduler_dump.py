@@ -155,12 +155,12 @@ def test_it_is_sent_to_the_process_that_leads_which_goes_on(
             "",
             "its cache has 12 nodes and the API has 2",
         ),
-        ('scheduler_cache_size{type="pods"} 2', "", "its metrics do not tell"),
-        ("", "", "its metrics do not tell"),
+        ('scheduler_cache_size{type="pods"} 2', "", "its metrics do not show"),
+        ("", "", "its metrics do not show"),
         (
             'scheduler_cache_size{type="nodes"} 2',
             "nodes is forbidden",
-            "cannot be told (nodes is forbidden)",
+            "cannot be determined (nodes is forbidden)",
         ),
     ],
 )

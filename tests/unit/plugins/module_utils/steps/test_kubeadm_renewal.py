@@ -168,7 +168,8 @@ def test_the_version_is_read(node, said, minor):
 
 
 @pytest.mark.parametrize(
-    ("said", "words"), [("v1.14.9", "by its name"), ("what", "does not tell"), ("", "does not run")]
+    ("said", "words"),
+    [("v1.14.9", "by its name"), ("what", "does not report"), ("", "does not run")],
 )
 def test_a_kubeadm_that_cannot_renew(node, said, words):
     (node / "version").write_text(said)

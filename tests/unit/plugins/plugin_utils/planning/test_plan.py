@@ -390,7 +390,10 @@ def test_of_two_files_that_may_both_be_right_none_is_moved(world):
     backup(world, f"{SCHEDULER}.yaml.bak", "--leader-elect=true")
     step = planned(world, max_risk=2)[0]
     assert not step.allowed
-    assert "have the same arguments, so that which of them runs cannot be told" in step.blocked_by
+    assert (
+        "have the same arguments, so that which of them runs cannot be determined"
+        in step.blocked_by
+    )
 
 
 def test_kubeadm_config_is_risk_1_and_comes_last(world):

@@ -63,7 +63,7 @@ def test_the_report(folder):
     for text in (
         "Capture of run " + RUN,
         "  m1 kube-scheduler: 2 -> 4 -> 2 again\n",
-        "  w1 kubelet: 0 -> 4 -> 0 again\n  (no process tells its level: ",
+        "  w1 kubelet: 0 -> 4 -> 0 again\n  (no process reports its level: ",
         "  api of m1 is full\n",
         "  m2: timed out\n",
         f"kubemend: 2 levels raised, 2 put back; 2 lines of 1 host: {folder}/capture/lines.txt\n",
@@ -135,7 +135,7 @@ def test_the_report_of_what_was_not_put_back(folder):
     )
     assert "  w1 kubelet: not raised: no\n" in text
     assert "kubemend: 1 level raised, 0 put back" in text
-    assert "no process tells" not in text
+    assert "no process reports" not in text
     found = schemas.checked("report", json.loads((folder / "report.json").read_text()))
     assert (found["exit_code"], found["exit_reason"]) == (2, "failed")
     assert found["capture"]["levels"][0]["restored"] is False

@@ -254,7 +254,7 @@ def test_a_message_that_passes_over_a_node(world, version, message, more):
     (sentence,), _dummy = told(world)
     assert (
         "m1, m2, w1 (as it should be); it says nothing of 1 of 4 nodes: whether one is lost, KM202"
-        " tells" in sentence
+        " shows" in sentence
     ) is more
     assert ("nothing of" in sentence) is more
 

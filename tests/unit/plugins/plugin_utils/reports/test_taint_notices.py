@@ -92,7 +92,7 @@ def test_a_fleet_is_told_by_its_first_nodes(world):
 def test_what_nobody_foresaw_ends_no_run(world, monkeypatch):
     documents = node(world, taints=UNREACHABLE)
     monkeypatch.setattr(taint_notices, "views", lambda cluster: [None])
-    assert told(documents)[0].startswith("nothing can be told of the taints of nodes: ")
+    assert told(documents)[0].startswith("nothing can be determined of the taints of nodes: ")
 
 
 def test_a_real_node_that_is_down():

@@ -168,7 +168,7 @@ def test_a_file_that_is_none_is_left(node):
     node.path.mkdir(parents=True)
     answer = node.do()
     assert answer["state"] == "refused"
-    assert "the kernel was told nothing" in answer["reason"]
+    assert "the kernel was given nothing" in answer["reason"]
     assert node.value() == 128
     assert step_record.unproven(node.root) == []
 

@@ -255,7 +255,7 @@ def test_a_pod_that_stays_is_said(node: Node) -> None:
     [
         ({"healthy": False}, "is not healthy"),
         ({"images": ["x:1"]}, "has no image of a container that only waits"),
-        ({"images": None}, "does not tell its images"),
+        ({"images": None}, "does not report its images"),
         ({"static": Path("/other")}, "starts no static pods from"),
     ],
 )

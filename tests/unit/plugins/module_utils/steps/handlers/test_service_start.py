@@ -328,7 +328,7 @@ def test_a_kubelet_beside_the_unit_is_in_the_way(node):
     node.beside = 4711
     answer = node.start()
     assert answer["state"] == "refused"
-    assert "beside its unit (pid 4711)" in answer["reason"]
+    assert "next to its unit (pid 4711)" in answer["reason"]
     assert node.get("asked") == []
 
 

@@ -219,7 +219,7 @@ def test_what_was_enabled_and_unmasked_is_taken_back_together(node):
 
 @pytest.mark.parametrize(
     ("held", "said"),
-    [({"b2d5", "a1"}, "pods with devices run on w1 (a1, b2d5)"), (None, "cannot be told")],
+    [({"b2d5", "a1"}, "pods with devices run on w1 (a1, b2d5)"), (None, "cannot be determined")],
 )
 def test_devices_of_running_containers_are_not_put_at_stake(node, held, said):
     node.held = held

@@ -67,7 +67,7 @@ def test_one_node_alone_tells_of_it(world, failed, words):
     ways(world, failed=failed, error="x", hosts=("m1",))
     (one,) = found(world)
     assert f"nothing {words}" in one.summary
-    assert "for m1, the only node that told of it" in one.summary
+    assert "for m1, the only node that reported it" in one.summary
 
 
 def test_the_machine_that_has_the_address(world):

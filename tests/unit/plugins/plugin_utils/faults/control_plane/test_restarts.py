@@ -602,7 +602,7 @@ def test_a_back_off_behind_a_later_restart_is_of_that(world):
 
 
 @pytest.mark.parametrize(
-    ("crashed", "code"), [(1190, "KM114"), (1210, "KM117")], ids=["of late", "over"]
+    ("crashed", "code"), [(1190, "KM114"), (1210, "KM117")], ids=["recently", "over"]
 )
 def test_a_restart_by_an_operator_hides_no_crashes(world, crashed, code):
     """SIGTERM of an operator ended it last, and three crashes did before."""

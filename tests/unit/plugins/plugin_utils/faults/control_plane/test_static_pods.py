@@ -625,7 +625,7 @@ def test_the_networks_that_contradict_each_other_are_shown(world):
 
 
 PORT = "listen tcp 127.0.0.1:10259: bind: address already in use"
-BESIDE = "beside an older one"
+BESIDE = "next to an older one"
 
 
 def run_since(world: Any, ago: float) -> int:

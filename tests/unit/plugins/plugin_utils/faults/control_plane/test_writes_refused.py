@@ -118,7 +118,7 @@ def test_no_quorum_of_an_etcd_at_its_quota_comes_first(world):
     found = present(world)  # its leases are fresh: the alarm is sure all the same
     assert "no quorum" in found.summary
     assert "NOSPACE" in found.summary
-    assert found.remedy.startswith("bring back")
+    assert found.remedy.startswith("restore")
 
 
 def test_it_comes_first_and_no_host_is_called_healthy(world):

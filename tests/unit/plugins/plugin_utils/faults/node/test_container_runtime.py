@@ -599,7 +599,7 @@ def test_a_runtime_that_is_well_or_only_slow_explains_no_death(node, changes):
     node.world.data("w1", "kubelet")["healthz"] = {"status": None, "error": "Connection refused"}
     (found,) = [item for item in node.judged()[2].findings if item.code == "KM502"]
     assert found.because == ()
-    assert "KM508 tells why, where it can be told" in found.summary
+    assert "KM508 shows why, where it can be determined" in found.summary
 
 
 # -- how it comes back

@@ -320,5 +320,5 @@ def test_the_expired_certificate_of_its_server_is_named(world, ends, address, is
 def test_the_cause_of_a_known_message_is_told(world):
     message = "open /run/systemd/resolve/resolv.conf: no such file or directory"
     (found,) = judged(world, ready="False", reason="KubeletNotReady", message=message)[1]
-    assert "Known cause: The kubelet is told to take name servers from" in found.summary
+    assert "Known cause: The kubelet is configured to take name servers from" in found.summary
     assert "systemctl enable --now systemd-resolved" in found.remedy

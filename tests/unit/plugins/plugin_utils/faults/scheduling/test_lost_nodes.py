@@ -379,7 +379,7 @@ def test_what_makes_it_unknown_is_said(incident):
     waiting(incident, "0/4 nodes are available: 2 Insufficient cpu.", targets=[], names=["web-x"])
     (verdict,) = incident.judge(faults=frozenset({"KM202"})).verdicts
     assert verdict.verdict == "unknown"
-    facts(verdict.note, "kube-system/web-x", "Pending", "2 nodes of 4", "nothing here tells")
+    facts(verdict.note, "kube-system/web-x", "Pending", "2 nodes of 4", "is not known here")
     waiting(incident)
     (verdict,) = incident.judge(faults=frozenset({"KM202"})).verdicts
     assert (verdict.verdict, verdict.note) == ("present", "")

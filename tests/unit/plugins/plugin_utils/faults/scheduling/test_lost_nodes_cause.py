@@ -160,7 +160,7 @@ def test_a_log_that_says_otherwise_than_the_pods(struck):
     proofs = [proof for finding in findings for proof in finding.evidence]
     texts = [proof.text for proof in proofs if proof.kind == "log"]
     assert len(texts) == 2
-    assert all("the pods tell more than that" in text for text in texts)
+    assert all("the pods show more than that" in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def noted(struck):
     return result.verdicts[0].verdict, result.verdicts[0].note
 
 
-NOTHING = "nothing here tells"
+NOTHING = "is not known here"
 
 
 def test_the_log_names_the_node_that_no_pod_names(struck):

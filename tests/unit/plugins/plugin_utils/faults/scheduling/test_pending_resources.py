@@ -353,7 +353,7 @@ def test_of_a_real_cluster_each_node_is_left_out_once():
     down, own = sorted((one for one in found if one.code == "KM513"), key=lambda one: one.severity)
     assert (down.node, down.severity, own.node, own.severity) == ("m3", "info", "m1", "warning")
     assert "unreachable" in down.summary
-    assert "Beside it" not in down.remedy + own.remedy
+    assert "In addition" not in down.remedy + own.remedy
 
 
 def test_nodes_that_offer_it_and_are_not_asked_for(world):
@@ -427,7 +427,7 @@ def test_a_hint_names_what_else_there_is(world):
     found = {one.code: one for one in judged(world)}
     assert {code: one.severity for code, one in found.items()} == {"KM210": "info", "KM213": "info"}
     assert found["KM213"].remedy.endswith(
-        ". Beside it: Insufficient cpu (1 node). A pod needs one node of which no reason is left"
+        ". In addition: Insufficient cpu (1 node). A pod needs one node of which no reason is left"
     )
 
 
@@ -453,7 +453,7 @@ def test_a_dedicated_node_beside_others_is_the_hint(world):
     assert of_taint.node == "w2"
     assert known(of_taint) == {"excluded: Insufficient cpu": "Nodes w1"}
     assert of_taint.remedy.endswith(
-        "Beside it: Insufficient cpu (w1). A pod needs one node of which no reason is left"
+        "In addition: Insufficient cpu (w1). A pod needs one node of which no reason is left"
     )
 
 

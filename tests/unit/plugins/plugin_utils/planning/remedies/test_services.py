@@ -200,7 +200,7 @@ def test_what_enable_does_not_mend_is_left(node, change, said):
         ("k3s.service", DOWN, None),
         ("k3s-agent.service", {}, None),
         ("rke2-agent.service", {}, None),
-        ("rke2-server.service", DOWN, "which one is this node's cannot be told"),
+        ("rke2-server.service", DOWN, "which one is this node's cannot be determined"),
         (
             "snap.microk8s.daemon-kubelite.service",
             DOWN,
@@ -339,7 +339,7 @@ def test_a_start_behind_a_mask_is_by_what_systemd_has_read_anew(masked):
             "it is masked twice, by " + MASK + " and /run/x",
         ),
         ({"file": None}, {}, "may have removed the kubelet too"),
-        ({}, {"name": "rke2-server.service"}, "which one is this node's cannot be told"),
+        ({}, {"name": "rke2-server.service"}, "which one is this node's cannot be determined"),
         ({}, {"name": "snap.microk8s.daemon-kubelite.service"}, "snap start --enable"),
         ({}, {"name": "other.service"}, "none that is known here"),
         (None, {}, "does not say where the mask lies"),

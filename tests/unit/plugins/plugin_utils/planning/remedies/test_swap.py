@@ -274,7 +274,7 @@ def test_a_container_whose_own_file_it_is(world):
 
 
 def test_what_a_boot_brings_is_not_known(world):
-    assert "what a boot brings back is not known" in blocked(
+    assert "what a boot restores is not known" in blocked(
         steps(world, node(swaps=FILE) | {"units": None})
     )
 
