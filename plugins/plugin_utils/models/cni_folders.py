@@ -54,8 +54,8 @@ class CniFolders:
 
     def clause(self, text: str) -> tuple[str, str]:
         """Return what a message of a pod's network means here, and what to do; "" for nothing."""
-        found = self._of_configuration(text) or self._of_program(text) or self._of_removal(text)
-        return found or ("", "")
+        meaning = self._of_configuration(text) or self._of_program(text) or self._of_removal(text)
+        return meaning or ("", "")
 
     def _of_removal(self, text: str) -> tuple[str, str] | None:
         """Return that a plugin was removed whose configuration the runtime still takes."""

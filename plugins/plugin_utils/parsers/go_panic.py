@@ -12,7 +12,8 @@ SHOWN = 4  # functions, the one that panicked first
 _PANIC = re.compile(r"\s*(?:panic|fatal error): ")
 # A function with its package and its arguments, alone on its line.
 _FUNCTION = re.compile(
-    r"(?P<package>[\w.@~-]{1,80}(?:/[\w.@~-]{1,80}){0,20}?)\.(?P<name>(?:\(\*?\w{1,80}\)\.)?[\w.]{1,120})"
+    r"(?P<package>[\w.@~-]{1,80}(?:/[\w.@~-]{1,80}){0,20}?)"
+    r"\.(?P<name>(?:\(\*?\w{1,80}\)\.)?[\w.]{1,120})"
     r"\([^)\n]{0,600}\)?(?:\.\.\.)?$"
 )
 # What each panic has, and says nothing of its reason.

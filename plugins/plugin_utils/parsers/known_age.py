@@ -46,8 +46,8 @@ class Age:
     def is_new_enough(self, match: re.Match[str], version: str) -> bool:
         """Tell whether this release of the program is not older than the message wants it."""
         limit = _GROUP.sub(lambda group: match.group(group.group(1)) or "", self.before)
-        wanted, number = release_number.parse(limit), release_number.parse(version)
-        return wanted is not None and number is not None and number >= wanted
+        least, number = release_number.parse(limit), release_number.parse(version)
+        return least is not None and number is not None and number >= least
 
 
 @functools.cache
@@ -62,9 +62,9 @@ def table() -> Mapping[str, tuple[Age, ...]]:
 
 def refuted(name: str, match: re.Match[str], versions: Versions) -> Age | None:
     """Return the line of a row by which no program of the node is too old, or None."""
-    known = dict(versions)
-    ages = [age for age in table().get(name, ()) if age.program in known]
-    if not ages or not all(age.is_new_enough(match, known[age.program]) for age in ages):
+    releases = dict(versions)
+    ages = [age for age in table().get(name, ()) if age.program in releases]
+    if not ages or not all(age.is_new_enough(match, releases[age.program]) for age in ages):
         return None
     age = ages[0]
-    return replace(age, cause=age.cause.replace("{running}", known[age.program]))
+    return replace(age, cause=age.cause.replace("{running}", releases[age.program]))

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Say of a Node that is ready for long, and whose network is said to be unavailable, who says it.
 
-Nobody but the one that set the condition NetworkUnavailable sets it to false again.
+Only who set the condition NetworkUnavailable sets it to false again.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ def detections(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
     if age is None or age < LONGEST_SECONDS:
         return
     setter = _SETTERS.get(condition.reason or "", _PLUGIN)
-    said = taints.reason_of(condition)
+    reason = taints.reason_of(condition)
     taint = taints.Taint(NETWORK_UNAVAILABLE, effect=taints.NO_SCHEDULE)
-    text = f"{CONDITION}: True{wording.since(condition.since)}{said}"
+    text = f"{CONDITION}: True{wording.since(condition.since)}{reason}"
     yield Detection(
-        f"the condition {CONDITION} is true{wording.since(condition.since)}{said}, although the"
+        f"the condition {CONDITION} is true{wording.since(condition.since)}{reason}, although the"
         f" node is ready: {setter.means}. Pods without a toleration of the taint {taint} do not"
         " start there",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
