@@ -4,7 +4,7 @@
 """A node whose folders of the CNI are not the usual ones, which plugins have in their settings.
 
 Pure. K3s and MicroK8s have the runtime look elsewhere, and the folder of programs of an older K3s
-has the hash of its release in its path.
+has the hash of its release in its path. The configuration of Multus stays after its removal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ..evidence.answers.node.cni import Cni
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.document import one_line
 
+MULTUS = frozenset(("multus", "multus-shim"))
 USUAL_FOLDER = "/etc/cni/net.d"
 # By what the name of the kubelet's unit has, where the runtime does not tell it.
 _OF_LAYOUTS = (
@@ -42,15 +43,31 @@ class CniFolders:
     """Where a node has its CNI configuration, and its programs.
 
     folder: of the configuration, "" where it is not known; programs: None where not known
+    left: the configuration that the runtime takes, where it is of Multus and the node has no pod
+    of Multus
     """
 
     folder: str = ""
     bin_dirs: tuple[str, ...] = ()
     programs: frozenset[str] | None = None
+    left: str = ""
 
     def clause(self, text: str) -> tuple[str, str]:
         """Return what a message of a pod's network means here, and what to do; "" for nothing."""
-        return self._of_configuration(text) or self._of_program(text) or ("", "")
+        meaning = self._of_configuration(text) or self._of_program(text) or self._of_removal(text)
+        return meaning or ("", "")
+
+    def _of_removal(self, text: str) -> tuple[str, str] | None:
+        """Return that a plugin was removed whose configuration the runtime still takes."""
+        if not self.left or "multus" not in text.lower():
+            return None
+        return (
+            f"the runtime still takes {self.left} of Multus, although no pod of Multus is on that"
+            " node: Multus was removed, or its pod does not run there, and its files stayed",
+            f"where Multus was removed, delete {self.left} and the folder multus.d beside it on"
+            " each node: the runtime takes the next file by itself; where it was not, bring its pod"
+            " back (kubectl get daemonset -A | grep multus)",
+        )
 
     def _of_configuration(self, text: str) -> tuple[str, str] | None:
         match = _OF_PLUGIN.search(text)
@@ -88,7 +105,15 @@ def extract(document: Mapping[str, Any]) -> CniFolders:
     if cni is not None and cni.folder:
         programs = None if cni.programs is None else frozenset(cni.programs)
         folders = tuple(one_line(path, 200) for path in cni.bin_dirs or ())
-        return CniFolders(one_line(cni.folder, 200), folders, programs)
+        return CniFolders(one_line(cni.folder, 200), folders, programs, _left(cni))
     unit = contract.answer(document, Kubelet).unit
     name = (unit.name or "") if unit is not None else ""
     return CniFolders(next((folder for part, folder in _OF_LAYOUTS if part in name), ""))
+
+
+def _left(cni: Cni) -> str:
+    """Return the path of the first configuration, where Multus left it, or ""."""
+    usable = [file for file in cni.files if not file.error and any(file.plugins)]
+    if cni.multus is not False or not usable or MULTUS.isdisjoint(usable[0].plugins):
+        return ""
+    return f"{one_line(cni.folder, 200)}/{one_line(usable[0].name, 120)}"

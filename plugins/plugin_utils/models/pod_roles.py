@@ -13,6 +13,7 @@ from typing import Protocol
 
 CLOUD = "cloud-controller-manager"
 NETWORK, CSI, DEVICES = "network", "csi", "device-plugin"
+BALANCER = "svclb"
 NAMES_OF_DNS = ("coredns", "kube-dns", "dns", "dnsmasq", "node-cache")
 NETWORKS = (
     "calico-node",
@@ -47,7 +48,9 @@ _DEVICES = re.compile(
     r"device-?plugin|nvidia|gpu|dcgm|habana|rdma|\bmofed\b|\bascend\b|\bhami\b|sriovdp"
     r"|(?:dlb|dsa|fpga|iaa|npu|qat|sgx)-plugin|smarter-device|\bdra\b"
 )
-_PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES))
+# The load balancer of K3s, of whose pods each is named after its Service.
+_BALANCER = re.compile(r"\bsvclb-")
+_PARTS = ((NETWORK, _NETWORK), (CSI, _CSI), (DEVICES, _DEVICES), (BALANCER, _BALANCER))
 
 
 class OwnPod(Protocol):

@@ -141,8 +141,7 @@ def reason_of(condition: nodes.Condition | None) -> str:
     if condition is None:
         return ""
     message = ends(one_line(condition.message or "", 2000), 200)
-    parts = filter(None, (one_line(condition.reason or "", 80), message))
-    text = ": ".join(parts)
+    text = ": ".join(filter(None, (one_line(condition.reason or "", 80), message)))
     return f" ({text})" if text else ""
 
 

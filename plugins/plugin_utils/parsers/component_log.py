@@ -55,6 +55,8 @@ _OF_CLIENTS = re.compile(
 
 # klog v2 writes a value of several lines as `err=<`, the lines, and ` >`.
 _OPENED, _CLOSED, CONTINUED = re.compile(r" (?:err|error)=<$"), ">", 40
+# A shell with `set -x` writes each command, at last `+ exit 1`, whose reason is the one before.
+_TRACED, _TRACED_EXIT, TRACED = re.compile(r"\++ \S"), re.compile(r"\++ exit [1-9]\d{0,2}"), 2
 _HEADER = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")
 _ERROR = re.compile(
     r'[EF]\d{4} \d\d:|.{0,200}(?:"level":"(?:error|fatal|panic)"|\blevel=(?:error|fatal|panic)\b'
@@ -106,7 +108,17 @@ def entries(lines: Iterable[str]) -> list[str]:
         is_open = _OPENED.search(line) is not None
         if not is_end:
             groups.append([line])
-    return [_entry(*group) for group in groups]
+    return _with_trace([_entry(*group) for group in groups])
+
+
+def _with_trace(lines: list[str]) -> list[str]:
+    """Return a log in which the exit that a shell traces has the commands before it in its line."""
+    if not lines or not _TRACED_EXIT.fullmatch(lines[-1]):
+        return lines
+    begin = len(lines) - 1
+    while begin > 0 and len(lines) - begin <= TRACED and _TRACED.match(lines[begin - 1]):
+        begin -= 1
+    return [*lines[:begin], "; ".join(lines[begin:])]
 
 
 def _goes_on(line: str, group: list[str]) -> bool:

@@ -46,8 +46,8 @@ class Age:
     def is_new_enough(self, match: re.Match[str], version: str) -> bool:
         """Tell whether this release of the program is not older than the message wants it."""
         limit = _GROUP.sub(lambda group: match.group(group.group(1)) or "", self.before)
-        oldest, number = release_number.parse(limit), release_number.parse(version)
-        return oldest is not None and number is not None and number >= oldest
+        least, number = release_number.parse(limit), release_number.parse(version)
+        return least is not None and number is not None and number >= least
 
 
 @functools.cache

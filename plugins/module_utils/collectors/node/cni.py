@@ -141,8 +141,11 @@ def aside(folder):
 
 
 def has_multus(pods=PODS):
-    """Return whether the node has a pod of Multus, by the folders of logs of its pods."""
-    return any("_kube-multus-" in name or "_multus-" in name for name in files.names(pods))
+    """Return whether the node has a pod of Multus, by the folders of logs of its pods.
+
+    A folder is NAMESPACE_POD_UID; the pod of RKE2 is rke2-multus-*.
+    """
+    return any("multus" in name.partition("_")[2] for name in files.names(pods))
 
 
 def _configuration(folder, name):

@@ -27,7 +27,7 @@ from ...models import (
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
-from ...models.kubelet import supervisor
+from ...models.kubelet import sandbox_refusal, supervisor
 from ...models.kubelet.supervisor import Place, Supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
@@ -88,6 +88,7 @@ _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_r
         "boot",
         "component_end",
         "component_restart",
+        "kubelet_end",
     ),
     explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM126", "KM127", "KM605")
     | causes("KM114", component="etcd")
@@ -124,7 +125,8 @@ def _results(
     host: Host, document: Mapping[str, Any], plane: ControlPlane
 ) -> list[tuple[Detection | None, str]]:
     """Return for each component of a manifest its hit, or why that cannot be decided."""
-    exits, restarts = logs(document), component_restart.of_host(document, plane)
+    restarts = component_restart.of_host(document, plane)
+    exits, refusal = logs(document), sandbox_refusal.last(document)
     booted, owner = component_restart.booted(document), supervisor.read(document)
     lacking = {
         problem.use.component
@@ -136,7 +138,7 @@ def _results(
             host,
             plane,
             use,
-            exits.get(use.component, ComponentLog()),
+            _with_refusal(exits.get(use.component, ComponentLog()), refusal),
             restarts.get(use.component, Restarts()),
             booted,
             owner,
@@ -146,6 +148,11 @@ def _results(
     ]
     results = [(subject, *_evaluated(subject)) for subject in subjects]
     return [(_with_denial(document, subject, hit), doubt) for subject, hit, doubt in results]
+
+
+def _with_refusal(exits: ComponentLog, refusal: str) -> ComponentLog:
+    """Return what is logged of a component; of one without any log, why no pod is made."""
+    return exits if exits.lines or exits.kubelet else replace(exits, kubelet=refusal or None)
 
 
 def _with_denial(

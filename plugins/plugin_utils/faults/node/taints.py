@@ -244,8 +244,8 @@ def _kept_proofs(cluster: Cluster, kept: _Kept, names: list[str]) -> Iterator[Ev
     taint = kept.explained.taint
     carries = f"carries {one_line(taint, 400)}: {owner.means}"
     for name in names[:SHOWN]:
-        cause = taints.reason_of(taints.condition_of(taint, kept.nodes[name].conditions))
-        text = f"{carries}{cause}; set by {owner.who}"
+        condition = taints.condition_of(taint, kept.nodes[name].conditions)
+        text = f"{carries}{taints.reason_of(condition)}; set by {owner.who}"
         yield EvidenceRef("api", cluster.api_host, object=f"Node {name}", text=text)
     for entry in kept.entries[:SHOWN]:
         message = one_line(entry.message, 300)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Say of a Node that is ready for long, and whose network is said to be unavailable, who says it.
 
-Only the program that set the condition NetworkUnavailable sets it to false again.
+Only who set the condition NetworkUnavailable sets it to false again.
 """
 
 from __future__ import annotations

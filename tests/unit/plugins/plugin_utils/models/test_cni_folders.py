@@ -55,6 +55,34 @@ def test_what_they_do_not_explain(folders, text):
     assert folders.clause(text) == ("", "")
 
 
+UNAUTHORIZED = "Multus: [default/x/1]: error getting pod: Unauthorized"
+
+
+def configuration(name, plugin, error=None):
+    return {"name": name, "network": "x", "plugins": [plugin], "ipam": [], "error": error}
+
+
+@pytest.mark.parametrize(
+    ("files", "has_pod", "text", "is_left"),
+    [
+        ([("00-multus.conf", "multus"), ("05-cilium.conflist", "cilium-cni")], False, None, True),
+        ([("00-multus.conf", "multus-shim")], False, None, True),
+        ([("00-multus.conf", "multus")], True, None, False),
+        ([("00-multus.conf", "multus")], None, None, False),  # an older release did not look
+        ([("00-multus.conf", "multus")], False, "context deadline exceeded", False),
+        ([("05-cilium.conflist", "cilium-cni"), ("10-multus.conf", "multus")], False, None, False),
+        ([("00-multus.conf", "multus", "denied")], False, None, False),
+        ([], False, None, False),
+    ],
+)
+def test_the_configuration_that_multus_left(files, has_pod, text, is_left):
+    rows = [configuration(*file) for file in files]
+    data = {"folder": "/etc/cni/net.d", "files": rows, "multus": has_pod}
+    clause, advice = cni_folders.extract(document(cni=data)).clause(text or UNAUTHORIZED)
+    assert ("/etc/cni/net.d/00-multus.conf" in clause) is is_left
+    assert ("multus.d" in advice) is is_left
+
+
 @pytest.mark.parametrize(
     ("unit", "folder"),
     [

@@ -33,6 +33,25 @@ WEBHOOK = (
     ' failed calling webhook "x": Post "https://a.b.svc:443/m": x509: certificate signed by unknown'
     " authority"
 )
+TRACE = ["+ grep -Eq :", "+ cat /proc/sys/net/ipv6/conf/all/forwarding", "+ '[' 0 '==' 1 ]"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "last"),
+    [
+        ([*TRACE, "+ exit 1"], "; ".join([*TRACE[1:], "+ exit 1"])),
+        (["begins", "++ cat x", "+ exit 12"], "++ cat x; + exit 12"),
+        ([*TRACE, "cannot", "+ exit 1"], "+ exit 1"),
+        ([*TRACE, "+ exit 0"], "+ exit 0"),
+        (["+ exit 1"], "+ exit 1"),
+    ],
+)
+def test_the_exit_of_a_traced_shell_has_the_commands_before_it(lines: list[str], last: str) -> None:
+    found = component_log.entries(lines)
+    assert found[-1] == last
+    assert "\n".join(found).replace("; ", "\n") == "\n".join(lines)
+
+
 GATE = "W0719 09:12:44.118219       1 feature_gate.go:1] unrecognized feature gate: Other"
 CLIENT = (
     'E0719 09:12:45.000000       1 authentication.go:73] "Unable to authenticate the request"'

@@ -276,7 +276,13 @@ def test_docker_is_not_asked_where_it_does_not_run_or_nothing_is_reserved(folder
 
 @pytest.mark.parametrize(
     ("pods", "found"),
-    [(["kube-system_kube-multus-ds-bcdfg_1"], True), (["default_app-1_1"], False), ([], False)],
+    [
+        (["kube-system_kube-multus-ds-bcdfg_1"], True),
+        (["kube-system_rke2-multus-bcdfg_1"], True),
+        (["openshift-multus_network-metrics-daemon-bcdfg_1"], False),
+        (["default_app-1_1"], False),
+        ([], False),
+    ],
 )
 def test_what_cilium_put_aside_and_whether_multus_is_there(tmp_path, pods, found):
     for name in ("00-multus.conf.cilium_bak", "05-cilium.conflist", "README"):

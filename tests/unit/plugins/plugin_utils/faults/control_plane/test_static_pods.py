@@ -154,6 +154,25 @@ def test_one_that_never_began_is_told_with_the_kubelets_words(world):
     assert "its image" in one.remedy
 
 
+REFUSED = (
+    'E1115 19:43:11.350411 2100 remote_runtime.go:116] "RunPodSandbox from runtime service failed"'
+    ' err="rpc error: code = Unknown desc = failed to set /proc/self/attr/keycreate on procfs:'
+    ' write /proc/self/attr/keycreate: invalid argument: unknown"'
+)
+
+
+@pytest.mark.parametrize(("own", "is_told"), [(None, True), (KUBELET, False)])
+def test_why_no_pod_is_made_is_told_of_one_without_a_log(world, own, is_told):
+    stop(world)
+    ended(world, restart=None, path=None, first=None, last=None, lines=[], kubelet=own)
+    file = {"path": "/var/lib/rancher/rke2/agent/logs/kubelet.log", "lines": [REFUSED]}
+    record = {"status": "ok", "data": {"unit": None, "lines": [], "file": file}}
+    world.documents["m2"]["collectors"]["kubelet_end"] = record
+    (one,) = found(world)
+    assert ("Known cause: SELinux refuses" in one.summary) is is_told
+    assert (one.evidence[-1].text or "").endswith('unknown"') is is_told
+
+
 @pytest.mark.parametrize("status", ["absent", "error", "timeout", "denied", "not_asked"])
 def test_without_its_log_it_is_down_all_the_same(world, status):
     stop(world)
