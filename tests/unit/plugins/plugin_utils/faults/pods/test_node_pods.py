@@ -700,3 +700,10 @@ def test_a_policy_that_refuses_root_is_named(world, errno, fapolicyd, enforce, a
     (finding,) = judged(world, "KM600")[1]
     assert [word for word in active if word not in finding.summary] == []
     assert [word for word in silent if word in finding.summary] == []
+
+
+def test_an_attachment_that_failed_long_ago_accuses_no_driver(world):
+    wait(world, event=("FailedAttachVolume", LATE_ATTACH), last="2027-01-15T07:40:00Z")
+    assert judged(world, "KM600") == (["clear"], [])
+    (finding,) = judged(world, "KM610")[1]
+    assert finding.severity == "info"
