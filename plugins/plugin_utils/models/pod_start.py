@@ -129,7 +129,9 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     # The kubelet reports few of many tries, so that the answer of a registry may be an older one.
     event = row.event if is_pull else _event(cluster, row)
     for reason, message in _texts(row, state, event):
-        trouble = pod_start_message.trouble(reason, message, cluster.versions(row.node))
+        is_over = reason == ATTACHING and event is not None and _is_old(cluster, event.last)
+        versions = cluster.versions(row.node)
+        trouble = pod_start_message.trouble(reason, message, versions, is_current=not is_over)
         if trouble is not None:
             return trouble, reason, message
     text = row.message or (event.message if event else "")
@@ -169,8 +171,12 @@ def _is_current(cluster: Cluster, reason: str, last: str | None) -> bool:
 
     The controller that attaches volumes reports once that a volume is attached elsewhere.
     """
+    return reason == ATTACHING or not _is_old(cluster, last)
+
+
+def _is_old(cluster: Cluster, last: str | None) -> bool:
     ago = ages.age(cluster, last)
-    return ago is None or ago <= CURRENT_SECONDS or reason == ATTACHING
+    return ago is not None and ago > CURRENT_SECONDS
 
 
 def _texts(row: WaitingPods, state: str, event: LastEvent | None) -> Iterator[tuple[str, str]]:

@@ -612,12 +612,15 @@ _MOUNT = _table(
 )
 
 
-def trouble(reason: str, message: str, versions: Versions = ()) -> Trouble | None:
+def trouble(
+    reason: str, message: str, versions: Versions = (), *, is_current: bool = True
+) -> Trouble | None:
     """Return why a pod waits, by an event's reason or a container's, and its message.
 
     None: the text names no cause.
 
     versions: those of the kernel and the runtime of its node, where they are known
+    is_current: whether it still tries and fails, so that one pod may tell of its node
     """
     if reason in MOUNT_REASONS:
         cause = _of_mount(message)
@@ -625,14 +628,15 @@ def trouble(reason: str, message: str, versions: Versions = ()) -> Trouble | Non
         cause = _of_pull(reason, message)
     else:
         cause = _of_create(message)
-    return _known(message, cause, versions)
+    found = _known(message, cause, versions)
+    return _judged(message, found) if is_current else found
 
 
 def _known(message: str, cause: Trouble | None, versions: Versions) -> Trouble | None:
     """Return a cause as the table of known messages tells it, where it has the message."""
     row = known_message.find((known_message.EVENT,), message, None, versions)
     if row is None:
-        return _judged(message, _plain(message, cause))
+        return _plain(message, cause)
     trouble_of_row = Trouble(f"{KNOWN} {row.id}", NODE, row.clause, row.advice)
     if row.is_of_workload:
         return replace(trouble_of_row, whose=WORKLOAD)
@@ -656,8 +660,8 @@ def _plain(message: str, cause: Trouble | None) -> Trouble | None:
 
 def _judged(message: str, cause: Trouble | None) -> Trouble | None:
     """Return a cause that names a symptom as the innermost part of its error tells it."""
-    if cause is None:
-        return None
+    if cause is None or _is_known(cause.kind):
+        return cause
     origin = error_origin.read(message)
     kind = base(cause.kind)
     if kind == CNI_DAEMON and origin.owner == error_origin.NETWORK:
@@ -669,6 +673,11 @@ def _judged(message: str, cause: Trouble | None) -> Trouble | None:
     if cause.kind == ERRNO or plain_error.ID in cause.kind:
         return replace(cause, kind=kind)
     return Trouble(kind, NODE, origin_wording.clause(origin), origin_wording.advice(origin))
+
+
+def _is_known(kind: str) -> bool:
+    """Tell whether a kind is of a known message, which says more than the parts of its error."""
+    return base(kind) == KNOWN or kind.partition(" ")[2] not in ("", plain_error.ID)
 
 
 def base(kind: str) -> str:

@@ -11,7 +11,7 @@ from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.api_services import ApiService, ApiServices
 from ...evidence.answers.cluster.unmade import RefusedOwner
 from ...evidence.answers.cluster.webhooks import Rule, Webhook, Webhooks
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import ages, refused_pods
 from ...models.api_node import and_others
 from ...models.cluster import Cluster
@@ -146,7 +146,7 @@ def _owner(row: RefusedOwner) -> str:
 
 
 def _refusal_proof(cluster: Cluster, row: RefusedOwner) -> EvidenceRef:
-    text = f"FailedCreate, last {one_line(row.last, 40)}: {one_line(row.message, 300)}"
+    text = f"FailedCreate, last {one_line(row.last, 40)}: {ends(row.message, 300)}"
     return EvidenceRef("api", cluster.api_host, object=_owner(row), text=text)
 
 

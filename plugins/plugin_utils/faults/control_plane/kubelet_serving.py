@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...evidence.answers.cluster.nodes import CertificateRequest, Node, Nodes
-from ...evidence.document import one_line, shell_name
+from ...evidence.document import ends, one_line, shell_name
 from ...models import ages
 from ...models.certificates import API, COLLECTOR, KUBELET, KubeletServing
 from ...models.cluster import Cluster, Host
@@ -202,7 +202,7 @@ def _is_late(cluster: Cluster, request: CertificateRequest) -> bool:
 
 def _without(cluster: Cluster, host: Host, request: CertificateRequest | None) -> _Refusal:
     serving = host.kubelet_serving or KubeletServing()
-    proof = EvidenceRef("http", host.host, object=serving.place, text=one_line(serving.error, 200))
+    proof = EvidenceRef("http", host.host, object=serving.place, text=ends(serving.error, 200))
     clause = f"the kubelet of {host.host} has no certificate to show"
     if request is not None:
         return _requested(cluster, clause, request, (proof,))

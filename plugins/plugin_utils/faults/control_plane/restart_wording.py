@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from ....module_utils.shared import quantity
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import component_restart
 from ...models.cluster import Host
 from ...models.component_restart import End
@@ -229,7 +229,7 @@ def advice(end: End, use: FileUse, node: str | None) -> str:
 def message(line: str) -> str:
     """Return the message of a klog line, bounded."""
     text = re.sub(r"^[IWEF]\d{4} \S+ +\d+ [\w.-]+:\d+\] ", "", line)
-    return one_line(text, 240)
+    return ends(text, 240)
 
 
 def beside(end: End | None, telling: Telling) -> str:

@@ -324,7 +324,7 @@ def _of_owner(telling: Telling, owner: Supervisor | None) -> str:
     if owner is None or cause is None or telling.reading is None:
         return ""
     keys = tuple(telling.reading.key.split())
-    death = Death(cause, one_line(telling.reading.text, 300), telling.line, keys=keys)
+    death = Death(cause, ends(telling.reading.text, 300), telling.line, keys=keys)
     return kubelet_supervisor.cure(owner, death)
 
 

@@ -535,7 +535,7 @@ def _meaning(telling: Telling, lines: Sequence[str]) -> str:
         return panicked or (" (the last line of its log)" if telling.line else "")
     error = ""
     if reading.error and reading.error not in _message(telling.line):
-        error = f": {one_line(reading.error, 160)}"
+        error = f": {ends(reading.error, 160)}"
     return f" ({message_class.CLASSES[reading.meaning].clause}{error})"
 
 

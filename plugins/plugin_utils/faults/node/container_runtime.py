@@ -354,7 +354,7 @@ class Runtime:
         if error:
             return [
                 self._at_socket(
-                    f"its unit runs, and {self.path} takes no connection ({one_line(error, 80)})",
+                    f"its unit runs, and {self.path} takes no connection ({ends(error, 80)})",
                     error,
                     f"read what it says (journalctl -u {self._unit_name()} -n 100);"
                     f" {self._leave()}",
@@ -519,7 +519,7 @@ class Runtime:
             "http",
             self.host.host,
             object=one_line(healthz.url or "healthz", 100),
-            text=one_line(error, 100),
+            text=ends(error, 100),
         )
 
     def _without_dockershim(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import unit_start as model_unit_start
 from ...models.kubelet import exit_cause
 from ...models.kubelet.exit_cause import Death
@@ -268,7 +268,7 @@ def other_component(death: Death) -> str:
     if death.cause != exit_cause.UNKNOWN or not death.keys:
         return ""
     component, reading = death.keys[0], message_form.read(death.message, death.keys[0])
-    text = f"{component} within the same process ended: {one_line(death.message, 240)}"
+    text = f"{component} within the same process ended: {ends(death.message, 240)}"
     if reading is None:
         return text
     return f"{text} ({message_class.CLASSES[reading.meaning].clause})"

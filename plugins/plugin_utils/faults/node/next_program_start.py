@@ -19,7 +19,7 @@ from ...evidence.answers.node.kubelet import Kubelet, KubeletUnit
 from ...evidence.answers.node.next_start import NextStart, Program, RuntimeFiles, Trial
 from ...evidence.answers.node.runtime import Runtime
 from ...evidence.answers.systemd_unit import Unit
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import containerd_trial
 from ...models.api_node import and_others
 from ...models.cluster import Host
@@ -357,7 +357,7 @@ def _cure(proof: containerd_trial.Proof) -> str:
 def _refusal(host: Host, files: RuntimeFiles) -> Iterator[Detection]:
     if not files.error:
         return
-    path, error = one_line(files.path, 200), one_line(files.error, 300)
+    path, error = one_line(files.path, 200), ends(files.error, 300)
     yield Detection(
         f"containerd runs, and will not start again: it refuses {path}: {error}",
         (EvidenceRef("file", host.host, path=path, text=error),),

@@ -78,7 +78,7 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
     "Pods of a node do not start",
     severity="warning",
     applies="clusters whose API answers",
-    needs=("instances", "manifests", "kernel_log"),
+    needs=("instances", "manifests", "kernel_log", "boot"),
     cluster_needs=("pod_start", "nodes"),
     current_only=True,
     same_node=True,

@@ -16,7 +16,7 @@ from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.nodes import Condition
 from ...evidence.answers.cluster.pending import BoundPods, GatedPods, Pending
 from ...evidence.answers.cluster.unmade import DaemonSet, RefusedOwner, Unmade
-from ...evidence.document import one_line
+from ...evidence.document import ends, one_line
 from ...models import ages, refused_pods, taints
 from ...models.api_node import SHOWN, NodeView, and_others, views
 from ...models.cluster import Cluster
@@ -421,6 +421,6 @@ def _refusal_proof(cluster: Cluster, row: RefusedOwner) -> EvidenceRef:
         text=(
             f"has {row.has} of {counted(row.wanted, 'pod')}; FailedCreate since"
             f" {one_line(row.first, 40)}, last {one_line(row.last, 40)}:"
-            f" {one_line(row.message, 300)}"
+            f" {ends(row.message, 300)}"
         ),
     )

@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import (
-    error_origin,
-    origin_wording,
-)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import error_origin
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.error_origin import (
     NETWORK,
     NODE,
@@ -111,17 +108,6 @@ def test_an_error_is_shortened_at_its_outer_part():
     assert error_origin.shortened(plain, 100).endswith(plain.strip()[-40:])
     assert error_origin.inner("a: b: c") == "a: b: c"
     assert error_origin.inner("") == ""
-
-
-@pytest.mark.parametrize(
-    "row", [row for row in ROWS if row["owner"] in (NODE, RUNTIME, STORAGE)], ids=str
-)
-def test_an_error_of_the_machine_says_what_fails_and_where_to_look(row):
-    origin = error_origin.read(row["line"])
-    clause = origin_wording.clause(origin)
-    assert origin.reason in clause
-    assert origin.program in clause
-    assert origin_wording.advice(origin)
 
 
 @pytest.mark.parametrize(
