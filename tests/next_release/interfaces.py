@@ -10,6 +10,8 @@ from pathlib import Path
 
 _PLUGIN = re.compile(r"(?m)^\t+[\w.]+,[ \t]*//[ \t]*([A-Z]\w+)[ \t]*$")
 _GROUP = re.compile(r"GroupName = \"([\w.-]+)\"")
+# A package of versions that has the group's name before it: flowcontrolv1beta1.AddToScheme
+_INSTALLED = re.compile(r"\b[a-z]*?(v\d+(?:(?:alpha|beta)\d+)?)\.AddToScheme")
 _VERSION = re.compile(r"v\d+(?:(?:alpha|beta)\d+)?\Z")
 _SKEW = re.compile(r"MaximumAllowedMinorVersionKubeletSkew = (\d+)")
 _TIDIED = re.compile(r"unwantedFlags := \[\]string\{([^}]*)\}")
@@ -31,6 +33,16 @@ def groups(folders: dict[str, Path]) -> frozenset[str]:
     return frozenset(
         name for path in paths for name in _GROUP.findall(path.read_text(encoding="utf-8"))
     )
+
+
+def group_versions(folders: dict[str, Path]) -> frozenset[str]:
+    """Return the versions of these groups that the API server registers, such as batch/v1."""
+    found = set()
+    for path in (folders["kubernetes"] / "pkg/apis").glob("*/install/install.go"):
+        register = (path.parents[1] / "register.go").read_text(encoding="utf-8")
+        installed = _INSTALLED.findall(path.read_text(encoding="utf-8"))
+        found |= {f"{name}/{one}" for name in _GROUP.findall(register) for one in installed}
+    return frozenset(found)
 
 
 def scheduler_versions(folders: dict[str, Path]) -> frozenset[str]:

@@ -40,6 +40,7 @@ def rows(sources: Path) -> list[Row]:
     kinds = (
         ("plugin", "kube-apiserver", interfaces.plugins),
         ("group", "kube-apiserver", interfaces.groups),
+        ("group", "kube-apiserver", interfaces.group_versions),
         ("api", "kube-scheduler", interfaces.scheduler_versions),
         ("api", "kubeadm", interfaces.kubeadm_versions),
     )

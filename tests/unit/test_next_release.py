@@ -126,6 +126,12 @@ def test_plugins_groups_versions_and_limits(tmp_path):
         "var AllOrderedPlugins = []string{\n\t\tadmit.PluginName, // AlwaysAdmit\n}\n// Other\n",
     )
     write(tmp_path, "pkg/apis/batch/register.go", 'const GroupName = "batch"\n')
+    write(
+        tmp_path,
+        "pkg/apis/batch/install/install.go",
+        "utilruntime.Must(batch.AddToScheme(scheme))\nutilruntime.Must(v1.AddToScheme(scheme))\n"
+        "utilruntime.Must(batchv2alpha1.AddToScheme(scheme))\n",
+    )
     write(tmp_path, "pkg/scheduler/apis/config/v1beta3/doc.go", "")
     write(tmp_path, "pkg/scheduler/apis/config/validation/doc.go", "")
     write(
@@ -136,6 +142,7 @@ def test_plugins_groups_versions_and_limits(tmp_path):
     folders = {"kubernetes": tmp_path}
     assert interfaces.plugins(folders) == {"AlwaysAdmit"}
     assert interfaces.groups(folders) == {"batch"}
+    assert interfaces.group_versions(folders) == {"batch/v1", "batch/v2alpha1"}
     assert interfaces.scheduler_versions(folders) == {"v1beta3"}
     assert interfaces.tidied(folders) == {"some-flag"}
 

@@ -114,14 +114,29 @@ class _Use:
         elif self.component == API_SERVER and self.name in PLUGIN_FLAGS:
             yield from self._named(PLUGIN, self.value.split(","))
         elif self.component == API_SERVER and self.name == GROUPS_FLAG:
-            pairs = (pair.partition("=")[0] for pair in self.value.split(","))
-            yield from self._named(GROUP, (key.partition("/")[0] for key in pairs))
+            yield from self._groups()
 
     def _gates(self) -> Iterator[Refusal]:
         for pair in self.value.split(","):
             name, _equals, value = pair.partition("=")
             for kind, since in of_gate(name.strip(), value.strip()):
                 yield self._refusal(kind, name.strip(), since, value.strip())
+
+    def _groups(self) -> Iterator[Refusal]:
+        """Yield the groups that a release lacks, and the versions that a group then lacks."""
+        for pair in self.value.split(","):
+            group, _slash, rest = pair.partition("=")[0].strip().partition("/")
+            names = (group, f"{group}/{rest.partition('/')[0]}")
+            rows = [
+                (after(last), name)
+                for name, last in ((name, self._last(name)) for name in names)
+                if last is not None
+            ]
+            for since, name in sorted(rows)[:1]:
+                yield self._refusal(GROUP, name, since)
+
+    def _last(self, group: str) -> Release | None:
+        return release_table.last_release(GROUP, self.component, group)
 
     def _named(self, kind: str, names: Iterable[str]) -> Iterator[Refusal]:
         for name in names:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import re
+import socket
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 from tests.lab.cluster import gobuild
 from tests.next_release import compare
@@ -26,6 +28,8 @@ LISTED_GATE = re.compile(r"\b([A-Z]\w+)=true\|false \((?:ALPHA|BETA)")
 GROUPS = {"AllAlpha", "AllBeta"}
 UNKNOWN_FLAG = "unknown flag"
 UNKNOWN_GATE = re.compile(r"unrecognized feature gate: (\w+)")
+UNKNOWN_API = re.compile(r"unknown api groups|group version \S+ that has not been registered")
+NO_ETCD = "http://127.0.0.1:1"
 LOCKED_GATE = re.compile(r"cannot set feature gate (\w+) to \w+, feature is locked to")
 
 
@@ -75,3 +79,41 @@ def refused_gates(k8s: str, component: str, gates: Mapping[str, str]) -> tuple[s
             break
         left = {name: value for name, value in left.items() if name not in unknown | locked}
     return unknown, locked
+
+
+def takes_api(k8s: str, name: str, folder: Path) -> bool:
+    """Tell whether the API server knows a group, or a version of one; it finds no etcd.
+
+    folder: where it finds its key, and may write
+    """
+    group, _slash, version = name.partition("/")
+    key = folder / "sa.key"
+    if not key.exists():
+        subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, timeout=SECONDS)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    text = said(
+        k8s,
+        "kube-apiserver",
+        f"--runtime-config={group}/{version or 'v1alpha1'}=true",
+        f"--etcd-servers={NO_ETCD}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={key}",
+        f"--service-account-signing-key-file={key}",
+        f"--cert-dir={folder}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+    )
+    return UNKNOWN_API.search(text) is None
+
+
+def reads_version(k8s: str, version: str, folder: Path) -> bool:
+    """Tell whether the scheduler reads a configuration of this version; its kubeconfig is none."""
+    config = folder / "scheduler.yaml"
+    config.write_text(
+        f"apiVersion: kubescheduler.config.k8s.io/{version}\nkind: KubeSchedulerConfiguration\n"
+        "clientConnection:\n  kubeconfig: /nonexistent\n",
+        encoding="utf-8",
+    )
+    return "no kind" not in said(k8s, "kube-scheduler", f"--config={config}")

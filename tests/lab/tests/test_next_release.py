@@ -141,3 +141,26 @@ def test_the_next_release_locks_exactly_the_gates_that_the_table_has(before, aft
     assert locked == {name for name in known if since[name] <= minor(before)}
     _unknown, refused = program.refused_gates(after, component, known)
     assert refused == {name for name in known if since[name] <= minor(after)}
+
+
+@UNDRAWN
+@pairs
+@pytest.mark.parametrize(
+    ("kind", "takes"), [("group", program.takes_api), ("api", program.reads_version)]
+)
+def test_the_next_release_lacks_the_groups_and_versions_that_the_table_has(
+    before, after, kind, takes, tmp_path
+):
+    """A few of those that are gone before, too."""
+    names = {
+        name: last
+        for component, name, last, _value in rows(kind)
+        if component in gobuild.COMPONENTS
+    }
+    older = [name for name, last in names.items() if last < minor(before)][:3]
+    gone = [name for name, last in names.items() if last == minor(before)]
+    taken = {
+        name: (takes(before, name, tmp_path), takes(after, name, tmp_path))
+        for name in [*older, *gone]
+    }
+    assert taken == {**dict.fromkeys(older, (False, False)), **dict.fromkeys(gone, (True, False))}

@@ -90,7 +90,7 @@ def feature_gates(cluster: Cluster) -> Iterator[CheckResult]:
     cluster_needs=API_READS,
 )
 def plugins(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM722: report admission plugins and API groups that the next release no longer has."""
+    """KM722: report plugins, groups and versions of APIs that the next release no longer has."""
     yield from _results(cluster, PLUGIN, GROUP)
 
 
@@ -225,10 +225,16 @@ def _said(row: Refusal) -> str:
         FLAG: f"flag --{row.name}",
         GATE: f"feature gate {row.name}",
         PLUGIN: f"admission plugin {row.name}",
-        GROUP: f"API group {row.name}",
+        GROUP: f"API {_part_of_api(row)} {row.name}",
         API: f"version {row.name}",
     }
     return f"{names[row.kind]} is gone since {since}"
+
+
+def _part_of_api(row: Refusal) -> str:
+    if "/" in row.name:
+        return "version"
+    return "group"
 
 
 def _proof(place: Place) -> EvidenceRef:

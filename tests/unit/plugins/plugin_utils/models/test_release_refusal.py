@@ -49,6 +49,13 @@ def test_plugins_and_groups_of_the_api_server():
     assert found("kube-scheduler", *words) == []
 
 
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_a_version_that_its_group_lacks_later(value):
+    words = f"--runtime-config=batch/v1=true,batch/v2alpha1={value},batch/v2alpha1/cronjobs={value}"
+    gone = ("group", "batch/v2alpha1", (1, 21), "")
+    assert found("kube-apiserver", words) == [gone, gone]
+
+
 def test_the_place_and_the_text_of_a_setting():
     words = ["kubelet", "--network-plugin", "cni"]
     (row,) = release_refusal.of_words("kubelet", words, [("/f", 10), ("/f", 11), ("/f", 12)])

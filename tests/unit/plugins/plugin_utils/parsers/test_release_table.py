@@ -35,6 +35,8 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
         ("gate", "", "MemoryManager", (1, 35)),
         ("plugin", "kube-apiserver", "PodSecurityPolicy", (1, 24)),
         ("group", "kube-apiserver", "settings.k8s.io", (1, 19)),
+        ("group", "kube-apiserver", "batch/v2alpha1", (1, 20)),
+        ("group", "kube-apiserver", "resource.k8s.io/v1alpha2", (1, 30)),
         ("api", "kube-scheduler", "v1beta3", (1, 28)),
         ("api", "kubeadm", "v1beta2", (1, 26)),
     ],
@@ -54,6 +56,8 @@ def test_what_a_release_had_last(kind, component, name, last):
         ("flag", "kubelet", "never-there"),
         ("gate", "", "AllAlpha"),
         ("plugin", "kube-apiserver", "NodeRestriction"),
+        # No release serves it, and all of them register it.
+        ("group", "kube-apiserver", "extensions/v1beta1"),
     ],
 )
 def test_what_the_newest_release_has_or_none_had(kind, component, name):
