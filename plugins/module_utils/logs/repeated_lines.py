@@ -8,10 +8,11 @@ import re
 from . import lines as log_lines
 
 # How an error begins that goes past the logger: of a library that prints it, often with a stack in
-# the next lines, of the Go runtime, and of a command line.
+# the next lines, of the Go runtime, and of a command line. A panic that a program recovered from
+# stands in a line of its logger.
 PLAIN = (
-    rb"(?:panic: |fatal error: |[Ff]ailed to |[Ee]rror: |[Uu]nable to |[Cc]ould not |[Cc]ouldn't "
-    rb"|[Cc]annot )"
+    rb"(?:panic: (?![^\n]{0,400}\[recovered\])|fatal error: |[Ff]ailed to |[Ee]rror: "
+    rb"|[Uu]nable to |[Cc]ould not |[Cc]ouldn't |[Cc]annot )"
 )
 # How the loggers of components begin an error: klog's text and its JSON, which has no level and no
 # verbosity of an error; zap and capnslog of etcd, which warns of what keeps it from its work;

@@ -21,7 +21,7 @@ STACK = [
     "\t/usr/local/go/src/runtime/panic.go:522 +0x1b5",
     f"{VENDOR}/apiextensions-apiserver/pkg/apiserver.(*crdHandler).getServingInfo(0xc00067, 0x24)",
     "\t/workspace/handler.go:647 +0x3f7",
-    f"{VENDOR}/apiextensions-apiserver/pkg/finalizer.(*CRDFinalizer).deleteInstances(...)",
+    f"{VENDOR}/apiextensions-apiserver/finalizer.(*CRDFinalizer).deleteInstances(...)",
     f"{VENDOR}/apimachinery/pkg/util/wait.JitterUntil(0xc00e2372a0, 0x3b9aca00)",
     "created by k8s.io/x.Run",
 ]
