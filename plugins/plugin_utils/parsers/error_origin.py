@@ -114,7 +114,8 @@ _PLACES = tuple(
         (r"^/etc/cni/|^/opt/cni/|/cni/bin/|^/var/lib/(?:cni|calico)/", _CNI),
         (r"^(?:/var)?/run/(?:flannel|calico|cilium|multus|cni|netns|openvswitch|xtables)", _CNI),
         (
-            r"/io\.containerd\.(?!runtime)[\w.-]+/|/containerd/tmpmounts/|/overlay2/|/containers/storage/",
+            r"/io\.containerd\.(?!runtime)[\w.-]+/|/containerd/tmpmounts/|/overlay2/"
+            r"|/containers/storage/",
             _STORE,
         ),
         (r"^/var/lib/(?:containerd|docker|containers|crio)(?:/|$)|/agent/containerd/", _STORE),
@@ -463,13 +464,9 @@ def _names_options(message: str, match: re.Match[str]) -> bool:
     """Tell whether a mount fails that has options of a workload's volume."""
     if "bad option" not in match.group().lower():
         return False
-    words = {
-        word
-        for options in _OPTIONS.findall(message)
-        for word in options.split(",")
-        if "=" not in word
-    }
-    return not words <= _HARMLESS
+    words = ",".join(_OPTIONS.findall(message)).split(",")
+    names = {word for word in words if word and "=" not in word}
+    return not names <= _HARMLESS
 
 
 def _of_path(message: str, row: Origin) -> str:
@@ -481,11 +478,23 @@ def _of_path(message: str, row: Origin) -> str:
     if row.errno in errnos:
         return owner
     if place == _ROOT and row.errno in REFUSED:
-        mounted = _MOUNTED.search(message)
-        is_own = mounted is not None and _OWN_MOUNT.search(mounted.group("source"))
-        return NODE if is_own else WORKLOAD
-    is_lost = place == _STORE and row.errno == ABSENT and "/tmpmounts/" not in row.path
-    return RUNTIME if is_lost and not _EXTRACTS.search(message) else WORKLOAD
+        return _of_root(message)
+    if place == _STORE and row.errno == ABSENT:
+        return _of_lost_file(message, row.path)
+    return WORKLOAD
+
+
+def _of_root(message: str) -> str:
+    """Return whose a refusal in the root of a container is: what the runtime mounts is its own."""
+    mounted = _MOUNTED.search(message)
+    is_own = mounted is not None and _OWN_MOUNT.search(mounted.group("source"))
+    return NODE if is_own else WORKLOAD
+
+
+def _of_lost_file(message: str, path: str) -> str:
+    """Return whose a missing file of a store is: while a layer is unpacked it is the image's."""
+    is_unpacked = "/tmpmounts/" in path or _EXTRACTS.search(message) is not None
+    return WORKLOAD if is_unpacked else RUNTIME
 
 
 def _program(message: str) -> str:
