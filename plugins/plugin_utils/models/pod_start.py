@@ -129,9 +129,9 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     # The kubelet reports few of many tries, so that the answer of a registry may be an older one.
     event = row.event if is_pull else _event(cluster, row)
     for reason, message in _texts(row, state, event):
-        is_over = reason == ATTACHING and event is not None and _is_old(cluster, event.last)
+        is_current = _may_tell(cluster, reason, event)
         versions = cluster.versions(row.node)
-        trouble = pod_start_message.trouble(reason, message, versions, is_current=not is_over)
+        trouble = pod_start_message.trouble(reason, message, versions, is_current=is_current)
         if trouble is not None:
             return trouble, reason, message
     text = row.message or (event.message if event else "")
@@ -172,6 +172,11 @@ def _is_current(cluster: Cluster, reason: str, last: str | None) -> bool:
     The controller that attaches volumes reports once that a volume is attached elsewhere.
     """
     return reason == ATTACHING or not _is_old(cluster, last)
+
+
+def _may_tell(cluster: Cluster, reason: str, event: LastEvent | None) -> bool:
+    """Tell whether what is said may be of the node: an attachment that failed long ago is not."""
+    return event is None or reason != ATTACHING or not _is_old(cluster, event.last)
 
 
 def _is_old(cluster: Cluster, last: str | None) -> bool:

@@ -464,13 +464,9 @@ def _names_options(message: str, match: re.Match[str]) -> bool:
     """Tell whether a mount fails that has options of a workload's volume."""
     if "bad option" not in match.group().lower():
         return False
-    words = {
-        word
-        for options in _OPTIONS.findall(message)
-        for word in options.split(",")
-        if "=" not in word
-    }
-    return not words <= _HARMLESS
+    words = ",".join(_OPTIONS.findall(message)).split(",")
+    names = {word for word in words if word and "=" not in word}
+    return not names <= _HARMLESS
 
 
 def _of_path(message: str, row: Origin) -> str:
@@ -481,24 +477,24 @@ def _of_path(message: str, row: Origin) -> str:
     owner, errnos = _OWNERS[place]
     if row.errno in errnos:
         return owner
-    if place == _ROOT and row.errno in REFUSED and _mounts_own_file(message):
-        return NODE
-    if place == _STORE and _is_lost(message, row):
-        return RUNTIME
+    if place == _ROOT and row.errno in REFUSED:
+        return _of_root(message)
+    if place == _STORE and row.errno == ABSENT:
+        return _of_lost_file(message, row.path)
     return WORKLOAD
 
 
-def _is_lost(message: str, row: Origin) -> bool:
-    """Return whether a runtime does not find a file of its own store."""
-    if row.errno != ABSENT or "/tmpmounts/" in row.path:
-        return False
-    return not _EXTRACTS.search(message)
-
-
-def _mounts_own_file(message: str) -> bool:
-    """Return whether a runtime fails to mount what it puts into the root of each container."""
+def _of_root(message: str) -> str:
+    """Return whose a refusal in the root of a container is: what the runtime mounts is its own."""
     mounted = _MOUNTED.search(message)
-    return mounted is not None and bool(_OWN_MOUNT.search(mounted.group("source")))
+    is_own = mounted is not None and _OWN_MOUNT.search(mounted.group("source"))
+    return NODE if is_own else WORKLOAD
+
+
+def _of_lost_file(message: str, path: str) -> str:
+    """Return whose a missing file of a store is: while a layer is unpacked it is the image's."""
+    is_unpacked = "/tmpmounts/" in path or _EXTRACTS.search(message) is not None
+    return WORKLOAD if is_unpacked else RUNTIME
 
 
 def _program(message: str) -> str:

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from . import errno_message, error_origin, known_message, origin_wording, plain_error
+from .error_origin import Origin
 from .known_age import Versions
 
 # Whose mistake it is: the workload's own, or that of the node (and what it reaches).
@@ -628,8 +629,8 @@ def trouble(
         cause = _of_pull(reason, message)
     else:
         cause = _of_create(message)
-    found = _known(message, cause, versions)
-    return _judged(message, found) if is_current else found
+    cause = _known(message, cause, versions)
+    return _judged(message, cause) if is_current else cause
 
 
 def _known(message: str, cause: Trouble | None, versions: Versions) -> Trouble | None:
@@ -667,9 +668,14 @@ def _judged(message: str, cause: Trouble | None) -> Trouble | None:
     if kind == CNI_DAEMON and origin.owner == error_origin.NETWORK:
         return replace(cause, what=f"{cause.what} ({origin.program}: {origin.reason})")
     is_broken = kind == COMMAND and origin.errno in error_origin.BROKEN
-    if not origin.is_of_machine or not (kind in _SYMPTOMS or is_broken):
+    if not (origin.is_of_machine and (is_broken or kind in _SYMPTOMS)):
         return cause
-    kind = f"{kind} {OF_MACHINE}"
+    return _of_machine(cause, origin)
+
+
+def _of_machine(cause: Trouble, origin: Origin) -> Trouble:
+    """Return a cause that no workload brings about; what a general rule says of it stays."""
+    kind = f"{base(cause.kind)} {OF_MACHINE}"
     if cause.kind == ERRNO or plain_error.ID in cause.kind:
         return replace(cause, kind=kind)
     return Trouble(kind, NODE, origin_wording.clause(origin), origin_wording.advice(origin))
