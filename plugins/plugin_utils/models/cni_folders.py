@@ -64,9 +64,9 @@ class CniFolders:
         return (
             f"the runtime still takes {self.left} of Multus, although no pod of Multus is on that"
             " node: Multus was removed, or its pod does not run there, and its files stayed",
-            f"where Multus was removed, delete {self.left} and the folder multus.d beside it on"
-            " each node: the runtime takes the next file by itself; where it was not, bring its pod"
-            " back (kubectl get daemonset -A | grep multus)",
+            f"where Multus was removed, delete {self.left} and the folder multus.d next to it on"
+            " each node: the runtime takes the next file by itself; where it was not, start its pod"
+            " again (kubectl get daemonset -A | grep multus)",
         )
 
     def _of_configuration(self, text: str) -> tuple[str, str] | None:

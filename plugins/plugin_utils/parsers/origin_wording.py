@@ -21,7 +21,7 @@ _NAMES: Mapping[str, str] = {
     "the OCI runtime": "the OCI runtime (runc or crun)",
 }
 _REPLAY = "needs to be replayed"
-_KERNEL = "journalctl -k on that node tells more of it at that time"
+_KERNEL = "journalctl -k on that node has more about it at that time"
 # Words of the kernel, and where to look for what stands behind them.
 _BY_ERRNO: Mapping[str, str] = {
     error_origin.NOT_PERMITTED: (
