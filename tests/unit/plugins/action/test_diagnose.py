@@ -344,14 +344,12 @@ def test_check_mode_asks_before_it_reports_and_ends_by_what_the_hosts_say(tmp_pa
 def test_the_report_has_the_width_that_ansible_has_and_never_an_endless_one(
     monkeypatch, columns, limit
 ):
-    printed = []
     monkeypatch.setattr(diagnose.console, "Display", lambda: SimpleNamespace(columns=columns))
-    monkeypatch.setattr(diagnose.console, "show", printed.append)
     silent = model_result.HostRow("m2", None, None, "unknown", "unreachable", "words " * 60)
-    diagnose._print(
+    printed = diagnose._terminal_text(
         model_result.Result(hosts=(silent,)), Run("r", "s", "f", "observe", "/r", "0.1.0")
     )
-    assert limit - 12 < max(len(line) for line in printed[0].splitlines()) <= limit
+    assert limit - 12 < max(len(line) for line in printed.splitlines()) <= limit
 
 
 def test_check_mode_and_diff_judge_the_same(replay):
