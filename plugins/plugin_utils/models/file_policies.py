@@ -10,6 +10,7 @@ of the attribute i of a file, or of a machine that is a container itself.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ class Policies:
 
     fapolicyd, selinux: whether it runs and enforces; None where that is not known
     apparmor: the newest line of the kernel by which AppArmor denied a program something
-    immutable: paths that carry the attribute i
+    immutable: files and folders that carry the attribute i
     """
 
     fapolicyd: bool | None = None
@@ -60,7 +61,8 @@ def extract(document: Mapping[str, Any]) -> Policies:
         boot.fapolicyd or _tries_fapolicyd(document),
         enforces,
         one_line(denials[-1], 300) if denials else "",
-        tuple(row.path for row in states.paths if row.immutable),
+        # Of a path that is missing, the folder above it carries the attribute.
+        tuple(dict.fromkeys(row.above or row.path for row in states.paths if row.immutable)),
     )
 
 
@@ -77,8 +79,8 @@ def read(origin: Origin, policies: Policies) -> Denial:
         return Denial()
     active, advice = _active(origin, policies)
     begin = (
-        "Root is refused there, whom owner and mode do not keep out: a security module or a file"
-        " policy of that machine denies it"
+        "Owner and mode do not keep root out: a security module, a file policy or a file attribute"
+        " of that machine denies the access"
     )
     if not active:
         return Denial(f"{begin}; the evidence does not show which one")
@@ -106,9 +108,11 @@ def _of_decisions(origin: Origin, policies: Policies) -> tuple[list[str], str]:
     if policies.fapolicyd:
         names.append(FAPOLICYD)
         advice = _RULES
-    path = f"{origin.path}/"
-    fixed = next((row for row in policies.immutable if path.startswith(f"{row}/")), "")
+    # In a folder with the attribute no entry is made or removed; what lies deeper may change.
+    places = (origin.path, origin.path.rpartition("/")[0])
+    fixed = next((row for row in policies.immutable if row in places), "")
     if fixed:
         names.append(f"the attribute i of {one_line(fixed, 200)}")
-        advice = advice or "lsattr shows the attribute, chattr -i takes it away"
+        name = shlex.quote(one_line(fixed, 200))
+        advice = advice or f"on that node lsattr -d {name} shows it, chattr -i {name} removes it"
     return names, advice

@@ -268,20 +268,8 @@ def of_kubelet_named(found: dict[tuple, set]) -> set:
     }
 
 
-@UNDRAWN
-def test_the_real_kubelet_of_the_next_release_refuses_exactly_these(cluster):
-    if cluster.k8s != OLD:
-        pytest.skip(f"no kubelet newer than {NEW} is built")
-    planted = PLANTED[OLD]
-    of_kubelet(cluster, planted)
-    refused = next_kubelet.refused(cluster, "w1", NEXT)
-    assert refused == of_kubelet_named(planted.found)
-
-
-@UNDRAWN
-def test_a_kubelet_that_is_to_follow_its_api_server(cluster, play):
-    if cluster.k8s != NEW:
-        pytest.skip(f"a kubelet of {FORMER} follows {NEW} only")
+def of_former(cluster, play) -> None:
+    """Give w1 a kubelet of the release before NEW, of which before_upgrade names what NEW lacks."""
     cluster.exec("w1", ["systemctl", "stop", "kubelet"])
     data = (gobuild.components(FORMER) / "kubelet").read_bytes()
     cluster.write("w1", "/usr/bin/kubelet", data)
@@ -292,4 +280,14 @@ def test_a_kubelet_that_is_to_follow_its_api_server(cluster, play):
     kubelets = [item for item in report["findings"] if item["code"] != "KM728"]
     agree({"findings": kubelets}, OF_FORMER.found)
     assert (done.returncode, report["steps"]) == (0, [])
-    assert next_kubelet.refused(cluster, "w1", NEW) == of_kubelet_named(OF_FORMER.found)
+
+
+@UNDRAWN
+def test_the_real_kubelet_of_the_next_release_refuses_exactly_what_is_named(cluster, play):
+    if cluster.k8s == OLD:
+        planted, following = PLANTED[OLD], NEXT
+        of_kubelet(cluster, planted)
+    else:
+        planted, following = OF_FORMER, NEW
+        of_former(cluster, play)
+    assert next_kubelet.refused(cluster, "w1", following) == of_kubelet_named(planted.found)

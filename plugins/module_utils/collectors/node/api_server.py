@@ -207,7 +207,7 @@ def _failures(answers):
 
 
 def _lasting(before, later):
-    """Return the later answer of a probe with the failures of both; the first where it is none."""
+    """Return the later answer of a probe with what failed in both, else the one before."""
     if later["status"] is None or not before["failed"]:
         return before
     failed = [name for name in before["failed"] if name in later["failed"]]

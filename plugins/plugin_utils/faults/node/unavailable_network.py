@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Say of a Node that is ready for long, and whose network is said to be unavailable, who says it.
+"""Report a ready Node whose condition NetworkUnavailable stays true, and which program sets it.
 
-Only who set the condition NetworkUnavailable sets it to false again.
+Only the program that set the condition sets it to false again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LONGEST_SECONDS = 600.0
 
 
 class _Setter(NamedTuple):
-    """Who sets the condition for a reason: its role, what that means and what to do."""
+    """The program that sets the condition: its role, what the condition means and what to do."""
 
     role: str
     means: str
@@ -36,11 +36,11 @@ class _Setter(NamedTuple):
 _ROUTES = _Setter(
     pod_roles.CLOUD,
     "the route controller of the cloud made no route to the pods of that node",
-    "the log of the cloud controller manager (without one, of kube-controller-manager) and the"
-    " events FailedToCreateRoute tell why: rights in the cloud, a route table that is full or not"
-    " found, a Node without spec.podCIDR. Where the network plugin needs no routes of the cloud,"
-    " give that program --configure-cloud-routes=false, then delete the network plugin's pods,"
-    " which set the condition to false",
+    "see the log of the cloud controller manager (without one, of kube-controller-manager) and the"
+    " events FailedToCreateRoute: the account lacks rights in the cloud, the route table is full or"
+    " not found, or the Node has no spec.podCIDR. Where the network plugin needs no routes of the"
+    " cloud, give that program --configure-cloud-routes=false, then delete the pods of the network"
+    " plugin, which set the condition to false",
 )
 _PLUGIN = _Setter(
     "network",
@@ -53,7 +53,7 @@ _SETTERS = {"NoRouteCreated": _ROUTES}
 
 
 def detections(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
-    """Yield what keeps pods off a Node that is ready, as its network is said to be unavailable."""
+    """Yield a Node that is ready, and that the condition NetworkUnavailable keeps pods off."""
     condition = view.condition(CONDITION)
     if condition is None or condition.status != "True" or view.ready != "True":
         return
@@ -69,8 +69,8 @@ def detections(cluster: Cluster, view: NodeView) -> Iterator[Detection]:
         f" node is ready: {setter.means}. Pods without a toleration of the taint {taint} do not"
         " start there",
         (EvidenceRef("api", cluster.api_host, object=f"Node {view.name}", text=text),),
-        f"{setter.advice}. To remove the taint does not help: it comes back while the condition"
-        " is true",
+        f"{setter.advice}. Removing the taint does not help: the controller sets it again while the"
+        " condition is true",
         host=wording.host_name(view),
         node=view.name,
         because=_because(cluster, setter, view),

@@ -27,7 +27,9 @@ KERNEL = 'apparmor="DENIED" operation="open" profile="runc" name="/a" comm="runc
     [
         (NOT_PERMITTED, Policies(fapolicyd=True, selinux=True), ["fapolicyd"]),
         (NOT_PERMITTED, Policies(immutable=(FOLDER,)), [f"the attribute i of {FOLDER}"]),
+        (NOT_PERMITTED, Policies(immutable=(f"{FOLDER}/a",)), [f"the attribute i of {FOLDER}/a"]),
         (NOT_PERMITTED, Policies(immutable=("/var/lib/container",)), []),
+        (NOT_PERMITTED, Policies(immutable=("/var/lib/containerd",)), []),
         (NOT_PERMITTED, Policies(selinux=True, apparmor=KERNEL), []),
         (DENIED, Policies(fapolicyd=True, selinux=True), ["SELinux"]),
         (DENIED, Policies(apparmor=KERNEL), ["AppArmor", KERNEL]),
@@ -62,7 +64,11 @@ def test_the_evidence_shows_what_is_active(world: Any) -> None:
     collectors = world.documents["w1"]["collectors"]
     row = {"kind": "apparmor", "count": 3, "first": 1.0, "last": 2.0, "line": KERNEL}
     collectors["kernel_log"] = {"status": "ok", "data": {"since": 1.0, "cut": False, "rows": [row]}}
-    states = [{"path": FOLDER, "kind": "directory", "immutable": True}, {"path": "/etc"}]
+    states = [
+        {"path": FOLDER, "kind": "directory", "immutable": True},
+        {"path": f"{FOLDER}/new-1", "kind": "missing", "immutable": True, "above": FOLDER},
+        {"path": "/etc"},
+    ]
     collectors["path_states"] = {"status": "ok", "data": {"processor": "", "paths": states}}
     found = file_policies.extract(world.documents["w1"])
     assert found == Policies(True, True, KERNEL, (FOLDER,))

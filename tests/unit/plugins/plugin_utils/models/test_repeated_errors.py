@@ -313,6 +313,26 @@ def test_a_machine_that_keeps_pods_from_starting_is_found_by_its_kubelet():
     assert error.is_obstacle
 
 
+@pytest.mark.parametrize(
+    ("reason", "minutes", "count", "is_obstacle"),
+    [
+        ("read-only file system", 4, 5, True),
+        # A container that just ended leaves such an error too.
+        ("no such file or directory", 4, 5, False),
+        ("no such file or directory", 7, 20, False),
+        ("no such file or directory", 8, 19, False),
+        ("no such file or directory", 8, 20, True),
+    ],
+)
+def test_how_long_an_error_about_one_pod_has_to_be_said(reason, minutes, count, is_obstacle):
+    line = (
+        HEAD + '"CreatePodSandbox for pod failed" err="open'
+        f' /sys/fs/cgroup/memory/kubepods/x/cgroup.procs: {reason}" pod="a/b"'
+    )
+    error = worst("kubelet", entry(line, pods=1, minutes=minutes, count=count))
+    assert (error is not None and error.is_obstacle) == is_obstacle
+
+
 def test_an_unknown_error_that_is_said_all_the_time_is_quoted():
     line = HEAD + '"Something new" err="of which nothing is known"'
     error = worst("kubelet", entry(line))

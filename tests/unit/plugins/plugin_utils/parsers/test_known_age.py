@@ -105,3 +105,21 @@ def test_a_limit_of_the_table_is_a_release() -> None:
     for ages in known_age.table().values():
         for age in ages:
             assert "{" in age.before or release_number.parse(age.before) is not None
+
+
+@pytest.mark.parametrize(
+    ("versions", "is_refuted"),
+    [
+        ((("docker", "24.0"),), True),
+        ((("docker", "19.03"),), False),
+        ((("containerd", "1.7.0"), ("docker", "24.0")), True),
+        ((("containerd", "1.7.0"), ("docker", "19.03")), False),
+        ((("crio", "1.30"),), False),
+        ((), False),
+    ],
+)
+def test_each_program_that_is_known_has_to_be_new_enough(versions, is_refuted) -> None:
+    name = "runtime-older-than-cgroup-v2"
+    match = re.match("", "")
+    assert match is not None
+    assert (known_age.refuted(name, match, versions) is not None) == is_refuted
