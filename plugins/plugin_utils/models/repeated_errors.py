@@ -69,6 +69,9 @@ NETWORK = frozenset(("name", "proxy", "refused", "unreachable", "timeout", "cert
 _ANSWERS = frozenset(("unauthorized", "forbidden", "denied", "webhook"))
 # What an API server calls a Node that is not there; a kubelet's own cache says node, not nodes.
 _ABSENT_NODE = re.compile(r'\bnodes \\*"[^"]*" not found')
+# What a busy server answers now and then, too. A connection that is not made is another thing.
+_BUSY = frozenset(("timeout", "no_leader"))
+_UNREACHED = re.compile(r"\bdial (?:tcp|udp|unix)\b|connection timed out|etcdserver: no leader")
 # What passes by itself, or is an answer about one object.
 PASSING = frozenset(("conflict", "invalid", "denied", "slow", "busy"))
 
@@ -418,9 +421,18 @@ def _of_machine(component: str, entry: RepeatedError) -> Answer | None:
     origin = error_origin.read(component_log.text(entry.line))
     if not origin.is_of_machine:
         return None
-    if origin.passes and (entry.minutes < QUOTED_MINUTES or entry.count < QUOTED_COUNT):
+    if origin.passes and not _is_said_for_long(entry):
         return None
     return Answer("machine", origin_wording.party(origin), origin_wording.advice(origin))
+
+
+def _is_said_for_long(entry: RepeatedError) -> bool:
+    return entry.minutes >= QUOTED_MINUTES and entry.count >= QUOTED_COUNT
+
+
+def _is_of_busy_server(entry: RepeatedError, answer: Answer) -> bool:
+    """Tell whether a server that is only slow at times answers so."""
+    return answer.kind in _BUSY and _UNREACHED.search(entry.line) is None
 
 
 def _table(component: str) -> str:
@@ -431,6 +443,8 @@ def _table(component: str) -> str:
 
 
 def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
+    if _is_of_busy_server(entry, answer) and not _is_said_for_long(entry):
+        return False
     if component in RUNTIMES:
         return _is_of_runtime(entry, answer)
     if answer.kind in OBSTACLES.get(component, (error_answer.SLOW_WEBHOOK,)):

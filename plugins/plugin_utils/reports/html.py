@@ -225,6 +225,7 @@ def render(result: model_result.Result, run: Run, report: str = "") -> str:
             left_out=_left_out(_skipped_nowhere(result, keys)),
             box=(cause_graph.BOX_WIDTH, cause_graph.BOX_HEIGHT),
             steps=_steps(run),
+            commands=tuple(phrases.commands(result, run)),
             timelines=[_timeline(pod_timeline) for pod_timeline in run.timelines],
             texts=_texts(run),
             report=report.rstrip("\n"),

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ...module_utils.shared import collector_names
+from ...module_utils.shared import collector_names, step_kinds
 from ..evidence.document import one_line
 from ..faults import CATALOGUE
 from ..models import natural_order, writes
@@ -420,3 +420,19 @@ def join_names(names: Sequence[str]) -> str:
 def join_codes(codes: Iterable[str]) -> str:
     """Join codes, each once, sorted."""
     return " ".join(sorted(set(codes)))
+
+
+def commands(result: model_result.Result, run: Run) -> Iterator[tuple[str, str]]:
+    """Yield the command that does the steps that wait, and the one that takes steps back."""
+    of_findings = {item.command for item in result.findings if item.command}
+    if run.repair and len(of_findings) != 1:  # a single one stands with its findings
+        yield "repair", run.repair
+    if run.undo and _can_be_undone(run):
+        yield "undo", run.undo
+
+
+def _can_be_undone(run: Run) -> bool:
+    """Tell whether this run did a step that the playbook revert takes back."""
+    done = {step["id"] for step in run.steps if step["state"] == step_kinds.DONE}
+    remedies = {step.remedy for step in run.plan if step.id in done}
+    return any(step_kinds.kind_of(remedy).revertible for remedy in remedies)

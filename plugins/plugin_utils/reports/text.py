@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
-from ...module_utils.shared import step_kinds
 from ...module_utils.shared.text import counted
 from ..models import result as model_result
 from ..planning.plan import Step
@@ -170,22 +169,8 @@ def _plan(page: Page, run: Run, result: model_result.Result) -> None:
     hidden = sum(len(steps) for _text, steps in entries[STEPS_SHOWN:])
     if hidden:
         page.prose(f"and {counted(hidden, 'step')} more, all in report.json")
-    if run.repair and not _has_one_command(result):
-        page.line(f"repair: {run.repair}")
-    if run.undo and _can_be_undone(run):
-        page.line(f"undo: {run.undo}")
-
-
-def _has_one_command(result: model_result.Result) -> bool:
-    """Tell whether the findings have one command in all, which is enough."""
-    return len({item.command for item in result.findings if item.command}) == 1
-
-
-def _can_be_undone(run: Run) -> bool:
-    """Tell whether this run did a step that the playbook revert takes back."""
-    done = {step["id"] for step in run.steps if step["state"] == step_kinds.DONE}
-    remedies = {step.remedy for step in run.plan if step.id in done}
-    return any(step_kinds.kind_of(remedy).revertible for remedy in remedies)
+    for label, command in phrases.commands(result, run):
+        page.line(f"{label}: {command}")
 
 
 def _steps(page: Page, step_text: tuple[str, str, str], steps: Sequence[Step], run: Run) -> None:

@@ -1,16 +1,56 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An etcd that is filled by real writes until it is at its quota."""
+"""An etcd that is filled by real writes until it is at its quota.
+
+Up to Kubernetes 1.20 the kubelet restarts each member whose alarm is raised: what is asked of etcd
+meanwhile has to be asked until it answers.
+"""
 
 from __future__ import annotations
 
 KEY = "/kubemend-lab/filling"  # no API server reads it
+ANSWERS = 330  # seconds: the kubelet waits up to five minutes before it starts a member again
 
 
 def alarms(cluster, name) -> str:
-    """Return the alarms of etcd, as the member of this node lists them."""
-    return cluster.etcdctl("--command-timeout=5s", "alarm", "list", node=name).stdout.decode()
+    """Return the alarms of etcd, as the member of this node lists them once it answers."""
+    (text,) = _answer(cluster, name, "alarm", "list")
+    return text
+
+
+def _answer(cluster, name, *words) -> tuple[str]:
+    def answer():
+        done = cluster.etcdctl("--command-timeout=5s", *words, node=name)
+        return (done.stdout.decode(),)
+
+    return cluster.wait(answer, ANSWERS, f"etcd of {name} to answer")
+
+
+def add_learner(cluster, name, url) -> None:
+    """Add a member that never starts to etcd's list, as a learner."""
+
+    def is_listed() -> bool:
+        if url in _answer(cluster, name, "member", "list")[0]:
+            return True
+        words = ("member", "add", "ghost", "--learner", f"--peer-urls={url}")
+        cluster.etcdctl(*words, node=name)
+        return False
+
+    cluster.wait(is_listed, ANSWERS, f"etcd to list {url}")
+
+
+def remove_member(cluster, name, url) -> None:
+    """Remove the member with this address from etcd's list."""
+
+    def is_gone() -> bool:
+        (listed,) = _answer(cluster, name, "member", "list")
+        ids = [line.partition(",")[0] for line in listed.splitlines() if url in line]
+        for member_id in ids:
+            cluster.etcdctl("member", "remove", member_id, node=name)
+        return not ids
+
+    cluster.wait(is_gone, ANSWERS, f"etcd not to list {url}")
 
 
 def put(cluster, name) -> bool:

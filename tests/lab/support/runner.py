@@ -16,6 +16,7 @@ from tests.lab.support import incident as support_incident
 from tests.lab.support import results
 from tests.lab.support.report import findings
 
+SHOWN = 600  # characters of a finding that no test expected
 # The gentle first: what may leave a scar on the kernel or the cluster comes when the rest is done.
 ORDER = ("worker", "control_plane", "cluster", "kernel")
 
@@ -115,7 +116,7 @@ def differences(
     """
     # One finding of hosts that share a kernel, as the lab's do, is of each of them.
     found = {
-        (f["code"], host, f.get("component"))
+        (f["code"], host, f.get("component")): f.get("summary", "")[:SHOWN]
         for f in findings(report)
         for host in f.get("hosts") or [f.get("host")]
     }
@@ -124,11 +125,11 @@ def differences(
     }
     wrong = [
         (host, f"not found: {code} {host} {component}")
-        for code, host, component in sorted(expected - found, key=str)
+        for code, host, component in sorted(expected - found.keys(), key=str)
     ]
     wrong += [
-        (host, f"found but not there: {code} {host} {component}")
-        for code, host, component in sorted(found - expected - consequences, key=str)
+        (key[1], f"found but not there: {' '.join(map(str, key))}: {found[key]}")
+        for key in sorted(found.keys() - expected - consequences, key=str)
     ]
     wrong += [
         (None, f"not unknown: {code} {component}")

@@ -15,7 +15,7 @@ import pytest
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.kubeadm import ETCD_QUOTA
-from tests.lab.support.full_etcd import alarms, fill, put
+from tests.lab.support.full_etcd import add_learner, alarms, fill, put, remove_member
 from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
 from tests.lab.support.static_pod import manifest
 
@@ -23,6 +23,7 @@ ETCD, PLAYBOOK = "etcd", "etcd_space"
 MASTERS = ("m1", "m2", "m3")
 MIB = 1024**2
 SMALL = MIB
+GHOST = "https://10.9.9.9:2380"
 FLAG = "--quota-backend-bytes"
 STEPS = ["etcd_snapshot", "etcd_compact", *["etcd_defragment"] * 3, "etcd_alarm"]
 # The kubelet of 1.18 starts an etcd with an alarm again and again, so that an API server may not
@@ -47,7 +48,7 @@ def limit(cluster, name, quota):
         re.sub(r"(?m)^( +- )etcd$", rf"\g<0>\n\g<1>{FLAG}={quota}", text, count=1),
     )
     cluster.wait(lambda: runs(cluster, name, quota), 400, f"etcd of {name} to have its quota")
-    cluster.wait(lambda: alarms(cluster, name) is not None, 120, f"etcd of {name} to answer")
+    alarms(cluster, name)  # it answers
 
 
 def runs(cluster, name, quota) -> bool:
@@ -67,15 +68,17 @@ LISTED = "kubectl --kubeconfig=/etc/kubernetes/admin.conf get nodes"
 
 
 def renewed(cluster) -> dict[str, str]:
-    text = cluster.kubectl(
+    """Return when each Node's lease was renewed, as soon as an API server says so."""
+    words = (
         "get",
         "leases",
         "-n",
         "kube-node-lease",
         "-o",
         "jsonpath={range .items[*]}{.metadata.name}={.spec.renewTime} {end}",
-    ).stdout.decode()
-    return dict(pair.split("=") for pair in text.split())
+    )
+    done = cluster.wait(lambda: cluster.kubectl(*words), 330, "an API server to list the leases")
+    return dict(pair.split("=") for pair in done.stdout.decode().split())
 
 
 def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
@@ -88,16 +91,13 @@ def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
     assert "NOSPACE" in alarms(cluster, "m1")
 
     # a learner is refused
-    peers = "--peer-urls=https://10.9.9.9:2380"
-    cluster.etcdctl("member", "add", "ghost", "--learner", peers, node="m1")
+    add_learner(cluster, "m1", GHOST)
     try:
         _done, report = play(*ALLOWED, name=PLAYBOOK)
         assert steps_of(report) == [(kind, False) for kind in STEPS], report["plan"]
         assert "is a learner" in report["plan"][0]["blocked_by"], report["plan"]
     finally:
-        listed = cluster.etcdctl("member", "list", node="m1").stdout.decode().splitlines()
-        (added,) = [line.partition(",")[0] for line in listed if "10.9.9.9" in line]
-        cluster.etcdctl("member", "remove", added, node="m1")
+        remove_member(cluster, "m1", GHOST)
 
     _done, report = play("--check", "--diff", *ALLOWED, name=PLAYBOOK)
     assert steps_of(report) == [(kind, True) for kind in STEPS], report["plan"]
@@ -134,10 +134,12 @@ def test_the_alarm_of_one_member_whose_database_stays_full(cluster, play):
         "etcd to raise its alarm",
     )
     done, report = play(*ALLOWED, name=PLAYBOOK)
+    # A member that starts again just then does not tell its size, and is defragmented too.
     kinds = ["etcd_snapshot", "etcd_compact", "etcd_defragment", "etcd_alarm"]
-    assert steps_of(report) == [(kind, True) for kind in kinds], report["plan"]
+    assert list(dict.fromkeys(steps_of(report))) == [(kind, True) for kind in kinds], report["plan"]
+    assert "m3" in {step["host"] for step in report["plan"] if step["remedy"] == kinds[2]}
     assert done.returncode == 2, done.stdout[-4000:]
-    assert ended(report)[:3] == ["done"] * 3, done.stdout[-4000:]
+    assert set(ended(report)[:-1]) == {"done"}, done.stdout[-4000:]
     reason = report["steps"][-1]["reason"]
     print(reason)
     assert report["steps"][-1]["state"] == "refused", report["steps"]

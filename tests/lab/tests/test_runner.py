@@ -80,7 +80,7 @@ def test_every_case_is_planned_once():
 
 REPORT = {
     "findings": [
-        {"code": "KM101", "host": "m2", "component": "kube-scheduler"},
+        {"code": "KM101", "host": "m2", "component": "kube-scheduler", "summary": "two lead"},
         {"code": "KM113", "host": None},
     ],
     "verdicts": [
@@ -99,7 +99,7 @@ def test_too_few_and_too_many_findings_are_both_told_with_their_host():
     wrong = differences(REPORT, {("KM109", "m3", None), ("KM113", None, None)}, set())
     assert wrong == [
         ("m3", "not found: KM109 m3 None"),
-        ("m2", "found but not there: KM101 m2 kube-scheduler"),
+        ("m2", "found but not there: KM101 m2 kube-scheduler: two lead"),
     ]
 
 

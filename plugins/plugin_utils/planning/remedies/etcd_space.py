@@ -9,7 +9,8 @@ first, and its alarm is taken back last; where it serves, members are only defra
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,9 @@ from ....module_utils.shared.step_kinds import (
     kind_of,
 )
 from ....module_utils.shared.text import counted
+from ...evidence import contract
 from ...evidence.answers.node.etcd import MemberStatus, Metrics
+from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line
 from ...faults.control_plane import etcd_commands, etcd_space
 from ...models import certificates as model_certificates
@@ -40,6 +43,9 @@ from ..plan import Remedy, RemedyContext, Step, all_of, label, left_out
 
 ETCD = "etcd"
 EXPIRED = "KM120"
+LIVENESS = "livenessProbe"
+# etcd answers these with an error while an alarm is raised.
+_FAILS_BY_ALARM = re.compile(r"/health(?:$|\?(?!.{0,200}exclude=NOSPACE))")
 REFUSES, SERVES = 2, 3  # the risk where etcd refuses every write, and where it serves
 MEMBER_FLAGS = ("cert-file", "peer-cert-file")
 CLIENT_OF_ETCD = (model_certificates.API, "etcd-certfile")
@@ -172,16 +178,17 @@ def _forbidden(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
     """Return what forbids a change of any member, the first reason that there is.
 
     Members that expired certificates keep apart find each other again once these are renewed, which
-    is done first. Each step asks all members again.
+    is done first. Each step asks all members again, and waits for those that start again.
     """
     cluster = scene.cluster
     views = etcd_members.view(cluster)
     is_parted = _is_parted(scene, targets)
+    returning = {view.id for view in views.members if is_parted or _is_restarted(scene, view)}
     for refusal in (
         _foreign(scene, targets),
         _corrupt(cluster),
-        _without_quorum(cluster, is_parted),
-        *(_unfit(view, is_parted) for view in views.members),
+        _without_quorum(cluster, returning),
+        *(_unfit(view, view.id in returning) for view in views.members),
         *(left_out(scene, item.host.host) for item in targets),
         _releases(targets),
         _alone(scene, targets),
@@ -217,25 +224,50 @@ def _corrupt(cluster: Cluster) -> str | None:
     )
 
 
-def _without_quorum(cluster: Cluster, is_parted: bool) -> str | None:
-    if is_parted or writes.state(cluster).cause != writes.NO_QUORUM:
+def _is_restarted(scene: RemedyContext, view: MemberView) -> bool:
+    """Tell whether a kubelet restarts a member whose liveness probe the alarm fails.
+
+    The manifests of kubeadm ask so up to Kubernetes 1.20.
+    """
+    host = view.host
+    if host is None or host.status != "ok" or host.control_plane is None:
+        return False
+    if contract.answer(scene.of(host.host), Kubelet).process is None:
+        return False
+    probes = [
+        url
+        for use in host.control_plane.files
+        if use.component == ETCD
+        for name, url in use.probes
+        if name == LIVENESS
+    ]
+    is_raised = writes.raised_alarm(scene.cluster, writes.NOSPACE) is not None
+    return is_raised and any(map(_FAILS_BY_ALARM.search, probes))
+
+
+def _without_quorum(cluster: Cluster, returning: Collection[str]) -> str | None:
+    """Return that too few members are up, and not all of the others come back by themselves."""
+    if writes.state(cluster).cause != writes.NO_QUORUM:
+        return None
+    voters = etcd_members.view(cluster).voters
+    if voters and all(view.id in returning for view in voters if view.state == DOWN):
         return None
     return (
         "etcd has no quorum (KM146): start the members that are down first; it is never automatic"
     )
 
 
-def _unfit(view: MemberView, is_parted: bool) -> str | None:
+def _unfit(view: MemberView, is_returning: bool) -> str | None:
     """Return why no member is changed while this one is as it is, or None.
 
-    is_parted: whether expired certificates keep members from each other.
+    is_returning: whether it is back by itself once certificates are renewed, or started again.
     """
     name = one_line(view.name, 80)
     if view.member.learner:
         return f"member {name} is a learner (KM148): promote it, or remove it, then run again"
     if not view.is_started:
         return f"member {name} never started (KM147): start it, or remove it, then run again"
-    if view.state == DOWN and not is_parted:
+    if view.state == DOWN and not is_returning:
         return (
             f"member {name} is down (KM145), and no member is changed before all answer: bring it"
             " back first"

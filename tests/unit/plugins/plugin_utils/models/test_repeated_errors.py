@@ -333,6 +333,40 @@ def test_how_long_an_error_about_one_pod_has_to_be_said(reason, minutes, count, 
     assert (error is not None and error.is_obstacle) == is_obstacle
 
 
+STATUS = '"Error updating node status, will retry" err="error getting node \\"w1\\": '
+
+
+@pytest.mark.parametrize(
+    ("component", "reason", "takes_long"),
+    [
+        ("kubelet", STATUS + 'Get https://10.0.0.1:6443/x: context deadline exceeded"', True),
+        ("kubelet", STATUS + 'Get https://10.0.0.1:6443/x: net/http: TLS handshake timeout"', True),
+        ("kubelet", STATUS + 'etcdserver: request timed out"', True),
+        ("kubelet", STATUS + 'etcdserver: leader changed"', True),
+        ("kubelet", STATUS + 'etcdserver: no leader"', False),
+        ("kubelet", STATUS + 'dial tcp 10.0.0.1:6443: i/o timeout"', False),
+        ("kubelet", STATUS + 'dial tcp 10.0.0.1:6443: connect: connection timed out"', False),
+        ("kubelet", STATUS + 'dial tcp 10.0.0.1:6443: connect: connection refused"', False),
+        (
+            "kube-scheduler",
+            "error retrieving resource lock kube-system/kube-scheduler: Get https://10.0.0.1/x:"
+            " context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+            True,
+        ),
+    ],
+)
+def test_a_server_that_is_slow_at_times_keeps_no_component_from_its_work(
+    component, reason, takes_long
+):
+    short = worst(component, entry(HEAD + reason, minutes=7, count=60))
+    assert (short is None) == takes_long
+    seldom = worst(component, entry(HEAD + reason, minutes=10, count=19))
+    assert (seldom is None) == takes_long
+    lasting = worst(component, entry(HEAD + reason, minutes=8, count=20))
+    assert lasting is not None
+    assert lasting.is_obstacle
+
+
 def test_an_unknown_error_that_is_said_all_the_time_is_quoted():
     line = HEAD + '"Something new" err="of which nothing is known"'
     error = worst("kubelet", entry(line))

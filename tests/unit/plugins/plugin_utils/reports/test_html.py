@@ -20,6 +20,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
     result as model_result,
 )
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.planning.plan import Step
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.reports import (
     diff as report_diff,
 )
@@ -181,6 +182,18 @@ def test_the_policy_names_its_one_script_and_style_and_nothing_else(page):
         if name in ("src", "srcset", "style", "action")
         or (name == "href" and not value.startswith("#"))
     ]
+
+
+def test_the_plan_ends_with_the_commands_that_do_and_undo_its_steps():
+    result, planned = fleet.result(8, broken=2, silent=1), fleet.run()
+    text = Page(html.render(result, replace(planned, repair="do all", undo="undo it"))).words
+    assert text.index("Plan") < text.index("repair: do all Copy")
+    steps = (Step("01-w1", "w1", "KM407", "kernel_setting", 1, "/etc/sysctl.d/99-zz.conf"),)
+    became = ({"id": "01-w1", "state": "done", "reason": ""},)
+    ended = replace(planned, mode="verify", plan=steps, steps=became, undo="undo it")
+    text = Page(html.render(result, ended)).words
+    assert "undo: undo it Copy" in text
+    assert "repair:" not in text.replace("repair: afterwards", "")
 
 
 def test_it_is_complete_without_its_script(page):

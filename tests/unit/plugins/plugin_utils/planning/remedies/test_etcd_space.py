@@ -206,6 +206,51 @@ def test_each_obstacle_blocks_all_of_it(full, trouble, words):
     assert [word for word in words if word not in text] == [], text
 
 
+def probed(world, host, path="/health"):
+    """Give the etcd of a master the liveness probe of a release of kubeadm."""
+    world.manifest(host, "etcd", f"--name={host}")
+    (record,) = [item for item in world.data(host, "manifests")["files"] if "etcd" in item["name"]]
+    probe = f"    livenessProbe: {{httpGet: {{host: 127.0.0.1, path: {path}, port: 2381}}}}\n"
+    record["text"] += probe
+    record["size"] = len(record["text"])
+
+
+@pytest.mark.parametrize(
+    ("path", "is_allowed"),
+    [
+        ("/health", True),
+        ("/health?serializable=true", True),
+        ("/health?exclude=NOSPACE&serializable=true", False),
+        ("/livez", False),
+    ],
+)
+def test_a_member_that_the_kubelet_restarts_for_its_alarm_is_waited_for(full, path, is_allowed):
+    gone(full)
+    probed(full, "m3", path)
+    steps = planned(full)
+    assert {step.allowed for step in steps} == {is_allowed}
+    assert "etcd_defragment" in {step.remedy for step in steps if step.host == "m3"}
+    assert all((step.change or {})["waits"] for step in steps)
+
+
+def test_a_member_that_no_kubelet_starts_again_is_not_waited_for(full):
+    gone(full)
+    probed(full, "m3")
+    full.data("m3", "kubelet")["process"] = None
+    assert "KM145" in refusal(full)
+
+
+def test_members_that_the_kubelet_restarts_may_be_too_few_for_a_quorum(full):
+    for id_ in ("2", "3"):
+        etcd_evidence.end(full, id_)
+        probed(full, f"m{id_}")
+    full.data("m1", "etcd")["status"]["leader"] = "0"
+    metrics(full, "m1").update(has_leader=0.0, is_leader=0.0)
+    assert all(step.allowed for step in planned(full, allow=["api_down"]))
+    full.data("m3", "kubelet")["process"] = None
+    assert "KM146" in refusal(full, allow=["api_down"])
+
+
 def test_while_no_api_server_answers_a_word_is_needed(full):
     full.api["collectors"] = {}
     full.api["status"] = "error"
