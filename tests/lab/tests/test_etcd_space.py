@@ -15,7 +15,7 @@ import pytest
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.kubeadm import ETCD_QUOTA
-from tests.lab.support.full_etcd import add_learner, alarms, fill, put, remove_member
+from tests.lab.support.full_etcd import add_learner, alarms, be_patient, fill, put, remove_member
 from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
 from tests.lab.support.static_pod import manifest
 
@@ -35,6 +35,7 @@ ALLOWED = (*CONSENT, "-e", "kubemend_allow=api_down")
 def cluster(request):
     possible(request.param)
     with own(Cluster(request.param, 3, 1, "small-etcd", name=f"{request.param}-space")) as found:
+        be_patient(found, MASTERS)
         yield found
 
 

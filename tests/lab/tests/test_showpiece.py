@@ -50,6 +50,7 @@ def cluster(request):
     with own(
         Cluster(request.param, 3, 1, "small-etcd", name=f"{request.param}-showpiece")
     ) as found:
+        full_etcd.be_patient(found, MASTERS)
         yield found
 
 
