@@ -29,8 +29,8 @@ GROUPS = {
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"
-PROSE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n")
-WORDS_A_SENTENCE = 20  # on average; a sentence of three words and less is a label
+PROSE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+WORDS_A_SENTENCE = 20  # on average below a heading; a sentence of three words and less is a label
 SENTENCE_END = re.compile(r"(?<=[.;])\s+|\n\n")
 HEADINGS = (
     "What you see",
@@ -173,9 +173,7 @@ def problems(fault, text: str) -> list[str]:
     found += [f"lacks a command below {title}" for title in COMMANDS if not commands(text, title)]
     if not COMMAND_BLOCK.search(own(text, IN_BLOCKS)):
         found.append(f"lacks commands to copy below {IN_BLOCKS}")
-    average = words_a_sentence(text)
-    if average > WORDS_A_SENTENCE:
-        found.append(f"has {average:.1f} words a sentence, and more than {WORDS_A_SENTENCE}")
+    found += [f"has {measure}" for measure in long_sections(text)]
     found += [f"says a sentence twice: {sentence}" for sentence in repeated(text)]
     return found
 
@@ -190,8 +188,18 @@ def repeated(text: str) -> list[str]:
     ]
 
 
+def long_sections(text: str) -> list[str]:
+    """Return the number of words a sentence of each section where it is too high."""
+    averages = {title: words_a_sentence(own(text, title)) for title in HEADINGS}
+    return [
+        f"{average:.1f} words a sentence below {title}, and more than {WORDS_A_SENTENCE}"
+        for title, average in averages.items()
+        if average > WORDS_A_SENTENCE
+    ]
+
+
 def words_a_sentence(text: str) -> float:
-    """Return the average number of words of the sentences that a page has of its own."""
+    """Return the average number of words of the sentences in a text, without generated blocks."""
     prose = NO_PROSE.sub("\n\n", BLOCK.sub("", text))
     lengths = [len(sentence.split()) for sentence in PROSE_END.split(prose)]
     lengths = [length for length in lengths if length > 3]

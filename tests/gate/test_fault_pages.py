@@ -112,10 +112,16 @@ def test_a_paragraph_that_a_merge_kept_twice_is_named(between):
     assert all(line.startswith("says a sentence twice: ") for line in found)
 
 
-def test_a_page_of_long_sentences_is_named():
-    long = " ".join(["word"] * 80) + "."
-    text = PAGE.replace(faults.own(PAGE, "What you see"), " ".join([long] * 20))
-    assert any("words a sentence" in line for line in faults.problems(FAULT, text))
+@pytest.mark.parametrize("title", ["What you see", "Fix by hand"])
+@pytest.mark.parametrize(
+    ("words", "is_long"), [("word " * 20, False), ("word " * 21, True), ("word: " * 21, True)]
+)
+def test_a_section_of_long_sentences_is_named(title, words, is_long):
+    long = f"{words.strip()}. {words.strip()}!\n\n```\nsystemctl restart kubelet\n```"
+    text = PAGE.replace(faults.own(PAGE, title), long)
+    named = [f" words a sentence below {title}," in line for line in faults.problems(FAULT, text)]
+    assert named.count(True) == is_long
+    assert faults.words_a_sentence(text) < faults.WORDS_A_SENTENCE
 
 
 @pytest.mark.parametrize(
