@@ -16,6 +16,7 @@ import json
 import re
 from collections import Counter
 
+from tests import measures
 from tests.docs import GENERATED, RISKS, ROOT, examples
 
 GROUPS = {
@@ -29,8 +30,6 @@ GROUPS = {
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"
-PROSE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
-WORDS_A_SENTENCE = 20  # on average below a heading; a sentence of three words and less is a label
 SENTENCE_END = re.compile(r"(?<=[.;])\s+|\n\n")
 HEADINGS = (
     "What you see",
@@ -65,8 +64,6 @@ BLOCKS = {
     "related": "Related faults",
 }
 BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
-# A block of commands, a row of a table, a heading, the mark of an item: no sentences.
-NO_PROSE = re.compile(r"^ *```.*?^ *```$|^[|#][^\n]*$|^ *(?:[-*]|\d+\.) ", re.MULTILINE | re.DOTALL)
 UNDO = (
     "The playbook `kubemend.remediation.revert` takes a repair back: [what it restores, and what it"
     " leaves](../undo.md)."
@@ -190,20 +187,12 @@ def repeated(text: str) -> list[str]:
 
 def long_sections(text: str) -> list[str]:
     """Return the number of words a sentence of each section where it is too high."""
-    averages = {title: words_a_sentence(own(text, title)) for title in HEADINGS}
+    averages = {title: measures.words_a_sentence(own(text, title)) for title in HEADINGS}
     return [
-        f"{average:.1f} words a sentence below {title}, and more than {WORDS_A_SENTENCE}"
+        f"{average:.1f} words a sentence below {title}, and more than {measures.WORDS_A_SENTENCE}"
         for title, average in averages.items()
-        if average > WORDS_A_SENTENCE
+        if average > measures.WORDS_A_SENTENCE
     ]
-
-
-def words_a_sentence(text: str) -> float:
-    """Return the average number of words of the sentences in a text, without generated blocks."""
-    prose = NO_PROSE.sub("\n\n", BLOCK.sub("", text))
-    lengths = [len(sentence.split()) for sentence in PROSE_END.split(prose)]
-    lengths = [length for length in lengths if length > 3]
-    return sum(lengths) / max(len(lengths), 1)
 
 
 def commands(text: str, title: str) -> list[str]:

@@ -121,23 +121,6 @@ def test_a_section_of_long_sentences_is_named(title, words, is_long):
     text = PAGE.replace(faults.own(PAGE, title), long)
     named = [f" words a sentence below {title}," in line for line in faults.problems(FAULT, text)]
     assert named.count(True) == is_long
-    assert faults.words_a_sentence(text) < faults.WORDS_A_SENTENCE
-
-
-@pytest.mark.parametrize(
-    ("text", "average"),
-    [
-        ("", 0),
-        ("One two three.", 0),  # a label
-        ("One two three four. One two three four five six.", 5),
-        ("One two three four:\n\n- one two three four five six\n  seven eight\n", 6),
-        ("One two three four.\n\n1. Do:\n\n   ```\n   a b c d e f g h\n   ```\n", 4),
-        ("# A b c d e f\n\n| a b c d e f g |\n\nOne two three four.", 4),
-        ("<!-- generated: begin x -->\nA b c d e f g.\n<!-- generated: end -->\n", 0),
-    ],
-)
-def test_what_counts_as_a_sentence(text, average):
-    assert faults.words_a_sentence(text) == average
 
 
 def test_code_and_headings_of_lists_may_stand_twice():
