@@ -10,6 +10,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +56,14 @@ UNSAID = ("docs/decisions/", "docs/dev/", "docs/known-messages", "docs/verificat
 KNOWN = "plugins/plugin_utils/parsers/known_messages/*.tsv"
 SAID_COLUMNS = ("cause", "advice")  # the others quote programs
 EXAMPLE = re.compile(r"<!-- generated: begin example -->\n.*?<!-- generated: end -->", re.DOTALL)
+WORDS_A_SENTENCE = 20  # on average below a heading; a sentence of three words and less is a label
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
+# A block of commands, a row of a table, a heading, the mark of an item: no sentences.
+NO_PROSE = re.compile(r"^ *```.*?^ *```$|^[|#][^\n]*$|^ *(?:[-*]|\d+\.) ", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^<!-- (\w+): begin.*?^<!-- \1: end -->$", re.DOTALL | re.MULTILINE)
+COMMANDS = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
+GENERATED = "<!-- Generated from"  # in a page that no one writes by hand
+HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 # What checks of English words leave out, for git: the Chinese pages, in this one place.
 NO_ENGLISH = (":(exclude)docs/zh-CN", ":(exclude)README.zh-CN.md")
 
@@ -163,6 +172,32 @@ def _said_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     for node in constants:
         if isinstance(node.value, str) and " " in node.value and id(node) not in docstrings:
             yield node.lineno, node.value
+
+
+def written_pages() -> list[Path]:
+    """List the pages for operators and contributors that are written by hand."""
+    pages = [path for path in said_paths() if path.suffix == ".md"]
+    return [path for path in pages if GENERATED not in path.read_text(encoding="utf-8")]
+
+
+def long_sections(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield each section of a page whose sentences are too long, without generated blocks."""
+    for path in paths:
+        text = COMMANDS.sub(_blank, BLOCK.sub(_blank, path.read_text(encoding="utf-8")))
+        starts = [0, *(match.start() for match in HEADING.finditer(text)), len(text)]
+        for start, end in pairwise(starts):
+            average = words_a_sentence(text[start:end])
+            if average > WORDS_A_SENTENCE:
+                line = text.count("\n", 0, start) + 1
+                yield Place(path, line, f"{average:.1f} words a sentence")
+
+
+def words_a_sentence(text: str) -> float:
+    """Return the average number of words of the sentences in a text."""
+    prose = NO_PROSE.sub("\n\n", text)
+    lengths = [len(sentence.split()) for sentence in SENTENCE_END.split(prose)]
+    lengths = [length for length in lengths if length > 3]
+    return sum(lengths) / max(len(lengths), 1)
 
 
 def _blank(match: re.Match[str]) -> str:
@@ -335,6 +370,7 @@ def values() -> dict[str, float]:
         "names that are no noun and no verb": len(list(vague_names(plugins))),
         "words of the list to replace": len(list(words(prose()))),
         "words in texts for operators": len(list(said_words(said_paths()))),
+        "sections of long sentences": len(list(long_sections(written_pages()))),
         "modules without a test file of the same name": len(untested_modules()),
     }
 

@@ -16,6 +16,7 @@ import json
 import re
 from collections import Counter
 
+from tests import measures
 from tests.docs import GENERATED, RISKS, ROOT, examples
 
 GROUPS = {
@@ -29,8 +30,6 @@ GROUPS = {
     "KM9": "The run itself",
 }
 DIRECTORY = ROOT / "docs" / "faults"
-PROSE_END = re.compile(r"(?<=[.!?:])\s+|\n\s*\n")
-WORDS_A_SENTENCE = 20  # on average; a sentence of three words and less is a label
 SENTENCE_END = re.compile(r"(?<=[.;])\s+|\n\n")
 HEADINGS = (
     "What you see",
@@ -65,8 +64,6 @@ BLOCKS = {
     "related": "Related faults",
 }
 BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
-# A block of commands, a row of a table, a heading, the mark of an item: no sentences.
-NO_PROSE = re.compile(r"^ *```.*?^ *```$|^[|#][^\n]*$|^ *(?:[-*]|\d+\.) ", re.MULTILINE | re.DOTALL)
 UNDO = (
     "The playbook `kubemend.remediation.revert` takes a repair back: [what it restores, and what it"
     " leaves](../undo.md)."
@@ -173,9 +170,7 @@ def problems(fault, text: str) -> list[str]:
     found += [f"lacks a command below {title}" for title in COMMANDS if not commands(text, title)]
     if not COMMAND_BLOCK.search(own(text, IN_BLOCKS)):
         found.append(f"lacks commands to copy below {IN_BLOCKS}")
-    average = words_a_sentence(text)
-    if average > WORDS_A_SENTENCE:
-        found.append(f"has {average:.1f} words a sentence, and more than {WORDS_A_SENTENCE}")
+    found += [f"has {measure}" for measure in long_sections(text)]
     found += [f"says a sentence twice: {sentence}" for sentence in repeated(text)]
     return found
 
@@ -190,12 +185,14 @@ def repeated(text: str) -> list[str]:
     ]
 
 
-def words_a_sentence(text: str) -> float:
-    """Return the average number of words of the sentences that a page has of its own."""
-    prose = NO_PROSE.sub("\n\n", BLOCK.sub("", text))
-    lengths = [len(sentence.split()) for sentence in PROSE_END.split(prose)]
-    lengths = [length for length in lengths if length > 3]
-    return sum(lengths) / max(len(lengths), 1)
+def long_sections(text: str) -> list[str]:
+    """Return the number of words a sentence of each section where it is too high."""
+    averages = {title: measures.words_a_sentence(own(text, title)) for title in HEADINGS}
+    return [
+        f"{average:.1f} words a sentence below {title}, and more than {measures.WORDS_A_SENTENCE}"
+        for title, average in averages.items()
+        if average > measures.WORDS_A_SENTENCE
+    ]
 
 
 def commands(text: str, title: str) -> list[str]:

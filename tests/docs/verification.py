@@ -117,12 +117,12 @@ def page() -> str:
             ),
             "",
             (
-                "Each incident was made in a kubeadm cluster of that release, its symptom was seen,"
-                " and what an audit collected then is kept in `tests/fixtures/recorded`. Every run"
-                " of the tests judges that evidence again, and expects exactly the verdicts that"
-                " are kept next to it; it also makes some of the incidents again, which the commit"
-                " draws, in clusters of the newest and the oldest release. A full run makes them"
-                " all."
+                "Each incident was made in a kubeadm cluster of that release, and its symptom was"
+                " seen. What an audit collected then is kept in `tests/fixtures/recorded`. Every"
+                " run of the tests judges that evidence again, and expects exactly the verdicts"
+                " that are kept next to it. It also makes some of the incidents again, which the"
+                " commit draws, in clusters of the newest and the oldest release. A full run makes"
+                " them all."
             ),
             "",
             "| incident | what is broken | release | recorded | faults found |",
@@ -155,10 +155,10 @@ def _first_tries() -> Iterator[str]:
     yield "## Incidents of others"
     yield ""
     yield (
-        "A batch is twenty public threads with a confirmed cause (the eighth: seventeen, which its"
-        " searches found), of operators whom this project"
-        " does not know (`tests/cases`). Each was judged before anything was changed for it, by"
-        " evidence that has what its thread tells:"
+        "A batch is twenty public threads with a confirmed cause (`tests/cases`). The eighth has"
+        " seventeen, which its searches found. Their operators are not known to this project. Each"
+        " thread was judged before anything was changed for it, by evidence that has what the"
+        " thread says:"
     )
     yield ""
     yield f"| batch | searched | {' | '.join(case_file.GRADES)} |"
@@ -171,9 +171,12 @@ def _first_tries() -> Iterator[str]:
             yield f"| {batch['batch']} | {batch['date']} | {row} |"
     yield ""
     yield (
-        "right: names the cause and blames nothing else; partly: its place or a part of it; wrong:"
-        " blames something else; silent: finds nothing of severity warning or critical; harmful:"
-        " plans a step that does harm."
+        "The grades are:\n\n"
+        "- right: names the cause and blames nothing else;\n"
+        "- partly: names its place or a part of it;\n"
+        "- wrong: blames something else;\n"
+        "- silent: finds nothing of severity warning or critical;\n"
+        "- harmful: plans a step that does harm."
     )
     yield ""
 

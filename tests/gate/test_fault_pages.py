@@ -112,26 +112,15 @@ def test_a_paragraph_that_a_merge_kept_twice_is_named(between):
     assert all(line.startswith("says a sentence twice: ") for line in found)
 
 
-def test_a_page_of_long_sentences_is_named():
-    long = " ".join(["word"] * 80) + "."
-    text = PAGE.replace(faults.own(PAGE, "What you see"), " ".join([long] * 20))
-    assert any("words a sentence" in line for line in faults.problems(FAULT, text))
-
-
+@pytest.mark.parametrize("title", ["What you see", "Fix by hand"])
 @pytest.mark.parametrize(
-    ("text", "average"),
-    [
-        ("", 0),
-        ("One two three.", 0),  # a label
-        ("One two three four. One two three four five six.", 5),
-        ("One two three four:\n\n- one two three four five six\n  seven eight\n", 6),
-        ("One two three four.\n\n1. Do:\n\n   ```\n   a b c d e f g h\n   ```\n", 4),
-        ("# A b c d e f\n\n| a b c d e f g |\n\nOne two three four.", 4),
-        ("<!-- generated: begin x -->\nA b c d e f g.\n<!-- generated: end -->\n", 0),
-    ],
+    ("words", "is_long"), [("word " * 20, False), ("word " * 21, True), ("word: " * 21, True)]
 )
-def test_what_counts_as_a_sentence(text, average):
-    assert faults.words_a_sentence(text) == average
+def test_a_section_of_long_sentences_is_named(title, words, is_long):
+    long = f"{words.strip()}. {words.strip()}!\n\n```\nsystemctl restart kubelet\n```"
+    text = PAGE.replace(faults.own(PAGE, title), long)
+    named = [f" words a sentence below {title}," in line for line in faults.problems(FAULT, text)]
+    assert named.count(True) == is_long
 
 
 def test_code_and_headings_of_lists_may_stand_twice():

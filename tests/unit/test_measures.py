@@ -26,6 +26,7 @@ LIMITS = {
     "names that are no noun and no verb": 0,
     "words of the list to replace": 0,
     "words in texts for operators": 0,
+    "sections of long sentences": 0,
     "modules without a test file of the same name": 0,
 }
 
@@ -163,6 +164,45 @@ def test_the_example_of_a_fault_is_no_prose_and_the_lines_below_it_keep_their_nu
     begin, end = "<!-- generated: begin example -->", "<!-- generated: end -->"
     path.write_text(f"{begin}\npod nobody\n{end}\nNobody\n{end}\n", encoding="utf-8")
     assert [(place.line, place.text) for place in measures.words([path])] == [(4, "Nobody")]
+
+
+@pytest.mark.parametrize(
+    ("text", "average"),
+    [
+        ("", 0),
+        ("One two three.", 0),  # a label
+        ("One: two three: four five six.", 6),
+        ("One two three four. One two three four five six.", 5),
+        ("One two three four:\n\n- one two three four five six\n  seven eight\n", 6),
+        ("One two three four.\n\n1. Do:\n\n   ```\n   a b c d e f g h\n   ```\n", 4),
+        ("# A b c d e f\n\n| a b c d e f g |\n\nOne two three four.", 4),
+    ],
+)
+def test_what_counts_as_a_sentence(text: str, average: float) -> None:
+    assert measures.words_a_sentence(text) == average
+
+
+@pytest.mark.parametrize(
+    ("page", "lines"),
+    [
+        ("# A\n\n{ok}\n\n## B\n\n{long}\n", [5]),
+        ("# A\n\n```\n# a comment\n```\n\n{long}\n", [1]),
+        ("{long}\n\n# A\n\n- {ok}\n- {ok}\n", [1]),
+        ("# A\n\n<!-- generated: begin x -->\n{long}\n<!-- generated: end -->\n\n{ok}\n", []),
+        ("<!-- rows: begin -->\n{long}\n<!-- rows: end -->\n# A\n{long}\n# B\n{ok}\n", [4]),
+    ],
+)
+def test_sections_of_long_sentences_are_found(tmp_path: Path, page: str, lines: list[int]) -> None:
+    path = tmp_path / "page.md"
+    ok, long = ("word " * count + "end." for count in (19, 20))
+    path.write_text(page.format(ok=ok, long=long), encoding="utf-8")
+    assert [place.line for place in measures.long_sections([path])] == lines
+
+
+def test_pages_written_by_hand_are_measured() -> None:
+    names = {path.relative_to(measures.ROOT).as_posix() for path in measures.written_pages()}
+    assert {"README.md", "docs/faults/KM101.md", "roles/open_files/README.md"} <= names
+    assert not {"docs/faults.md", "docs/known-messages.md", "docs/zh-CN/faq.md"} & names
 
 
 def test_english_words_are_looked_for_in_no_chinese_page() -> None:
