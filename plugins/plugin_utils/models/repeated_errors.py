@@ -145,6 +145,8 @@ _OTHERS = re.compile(
     r"|failed to load cni during init|failed to reload cni|stream (?:copy|terminated)|ttrpc: closed"
     r"|collecting metrics for|failed to handle container TaskExit|not found: not found"
     r"|[Ff]ailed to (?:get|collect) (?:container|sandbox|pod) (?:stats|status)|StopPodSandbox"
+    # a cgroup that went while cAdvisor began to watch it; a client that connected and left
+    r"|Error while processing event \(\"/sys/fs/cgroup|Server\.Serve failed to create ServerTransport"
     r"|RemoveContainer|ContainerStatus"
 )
 # Of a kubelet, about the Node and the lease by which the API hears it.
@@ -403,8 +405,8 @@ def _read(
     cause = known_message.find((row.component, *places), entry.line, release, releases.of_node)
     is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
-    if answer is not None and not is_of_workload and not _OTHERS.search(entry.line):
-        is_obstacle = is_obstacle or _is_obstacle(row.component, entry, answer)
+    if not is_of_workload and not is_obstacle:
+        is_obstacle = _is_by_answer(row.component, entry, answer)
     if cause is None and not is_obstacle:
         of_machine = _of_machine(row.component, entry)
         answer, is_obstacle = of_machine or answer, of_machine is not None
@@ -430,9 +432,18 @@ def _is_said_for_long(entry: RepeatedError) -> bool:
     return entry.minutes >= QUOTED_MINUTES and entry.count >= QUOTED_COUNT
 
 
-def _is_of_busy_server(entry: RepeatedError, answer: Answer) -> bool:
-    """Tell whether a server that is only slow at times answers so."""
-    return answer.kind in _BUSY and _UNREACHED.search(entry.line) is None
+def _is_by_answer(component: str, entry: RepeatedError, answer: Answer | None) -> bool:
+    """Tell whether the answer that a line has keeps the component from its work."""
+    if answer is None or _OTHERS.search(entry.line) or _is_passing(entry, answer):
+        return False
+    return _is_obstacle(component, entry, answer)
+
+
+def _is_passing(entry: RepeatedError, answer: Answer) -> bool:
+    """Tell whether a server that is only slow at times answers so, and not for long yet."""
+    if answer.kind not in _BUSY or _is_said_for_long(entry):
+        return False
+    return _UNREACHED.search(entry.line) is None
 
 
 def _table(component: str) -> str:
@@ -443,8 +454,6 @@ def _table(component: str) -> str:
 
 
 def _is_obstacle(component: str, entry: RepeatedError, answer: Answer) -> bool:
-    if _is_of_busy_server(entry, answer) and not _is_said_for_long(entry):
-        return False
     if component in RUNTIMES:
         return _is_of_runtime(entry, answer)
     if answer.kind in OBSTACLES.get(component, (error_answer.SLOW_WEBHOOK,)):

@@ -234,15 +234,10 @@ def _is_restarted(scene: RemedyContext, view: MemberView) -> bool:
         return False
     if contract.answer(scene.of(host.host), Kubelet).process is None:
         return False
-    probes = [
-        url
-        for use in host.control_plane.files
-        if use.component == ETCD
-        for name, url in use.probes
-        if name == LIVENESS
-    ]
+    uses = [use for use in host.control_plane.files if use.component == ETCD]
+    urls = [dict(use.probes).get(LIVENESS, "") for use in uses]
     is_raised = writes.raised_alarm(scene.cluster, writes.NOSPACE) is not None
-    return is_raised and any(map(_FAILS_BY_ALARM.search, probes))
+    return is_raised and any(map(_FAILS_BY_ALARM.search, urls))
 
 
 def _without_quorum(cluster: Cluster, returning: Collection[str]) -> str | None:
