@@ -146,7 +146,8 @@ _OTHERS = re.compile(
     r"|collecting metrics for|failed to handle container TaskExit|not found: not found"
     r"|[Ff]ailed to (?:get|collect) (?:container|sandbox|pod) (?:stats|status)|StopPodSandbox"
     # a cgroup that went while cAdvisor began to watch it; a client that connected and left
-    r"|Error while processing event \(\"/sys/fs/cgroup|Server\.Serve failed to create ServerTransport"
+    r"|Error while processing event \(\"/sys/fs/cgroup"
+    r"|Server\.Serve failed to create ServerTransport"
     r"|RemoveContainer|ContainerStatus"
 )
 # Of a kubelet, about the Node and the lease by which the API hears it.
