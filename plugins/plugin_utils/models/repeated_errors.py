@@ -146,7 +146,7 @@ _OTHERS = re.compile(
     r"|collecting metrics for|failed to handle container TaskExit|not found: not found"
     r"|[Ff]ailed to (?:get|collect) (?:container|sandbox|pod) (?:stats|status)|StopPodSandbox"
     # a cgroup that went while cAdvisor began to watch it; a client that connected and left
-    r"|Error while processing event \(\"/sys/fs/cgroup"
+    r"|Error while processing event \(\"/sys/fs/cgroup[^\n]{1,600}: no such file or directory"
     r"|Server\.Serve failed to create ServerTransport"
     r"|RemoveContainer|ContainerStatus"
 )

@@ -54,6 +54,8 @@ def alarms(cluster, name) -> str:
 
 
 def _answer(cluster, name, *words) -> tuple[str]:
+    """Return what etcdctl prints once etcd answers, in a tuple: no text is an answer too."""
+
     def answer():
         done = cluster.etcdctl("--command-timeout=5s", *words, node=name)
         return (done.stdout.decode(),)

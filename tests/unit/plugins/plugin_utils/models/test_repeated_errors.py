@@ -243,6 +243,19 @@ OTHERS = (
         ' exec in container: open /a/b: no space left on device"',
     ),
     (
+        "kubelet",
+        "W1129 02:55:19.044725    1148 watcher.go:87] Error while processing event"
+        ' ("/sys/fs/cgroup/memory/system.slice/run-r02.scope": 0x40000100 == IN_CREATE|IN_ISDIR):'
+        " inotify_add_watch /sys/fs/cgroup/memory/system.slice/run-r02.scope: no such file or"
+        " directory",
+    ),
+    (
+        "kubelet",
+        "W1129 02:50:08.368238     612 server.go:669] grpc: Server.Serve failed to create"
+        ' ServerTransport: connection error: desc = "transport: http2Server.HandleStreams failed to'
+        ' receive the preface from client: EOF"',
+    ),
+    (
         "containerd",
         r'time="2026-11-26T18:00:00Z" level=error msg="PullImage \"reg.lan/a:1\" failed"'
         ' error="failed to do request: dial tcp: lookup reg.lan: no such host"',
@@ -375,6 +388,15 @@ def test_an_unknown_error_that_is_said_all_the_time_is_quoted():
     assert worst("kubelet", entry(line, minutes=7)) is None
     assert worst("kubelet", entry(line, count=19)) is None
     assert worst("kubelet", entry(line, pods=1)) is None
+
+
+def test_a_cgroup_that_is_not_watched_for_another_reason_is_quoted():
+    line = (
+        'W1129 02:55:19.044725    1148 watcher.go:87] Error while processing event ("/sys/fs/cgroup'
+        '/pids/a": 0x40000100 == IN_CREATE|IN_ISDIR): inotify_add_watch /sys/fs/cgroup/pids/a:'
+        " operation not supported"
+    )
+    assert worst("kubelet", entry(line)) is not None
 
 
 def test_a_cause_comes_before_what_follows_from_it():
