@@ -230,7 +230,7 @@ def _is_restarted(scene: RemedyContext, view: MemberView) -> bool:
     The manifests of kubeadm ask so up to Kubernetes 1.20.
     """
     host = view.host
-    if host is None or host.status != "ok" or host.control_plane is None:
+    if host is None or host.control_plane is None:
         return False
     if contract.answer(scene.of(host.host), Kubelet).process is None:
         return False

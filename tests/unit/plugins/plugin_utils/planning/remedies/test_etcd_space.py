@@ -240,6 +240,13 @@ def test_a_member_that_no_kubelet_starts_again_is_not_waited_for(full):
     assert "KM145" in refusal(full)
 
 
+def test_a_member_on_a_host_that_does_not_answer_is_not_waited_for(full):
+    gone(full)
+    probed(full, "m3")
+    full.silence("m3")
+    assert "m3" in refusal(full)
+
+
 def test_members_that_the_kubelet_restarts_may_be_too_few_for_a_quorum(full):
     for id_ in ("2", "3"):
         etcd_evidence.end(full, id_)
@@ -299,6 +306,12 @@ def test_an_etcd_that_serves_is_defragmented_with_its_word_alone(near):
         ("etcd_defragment", "m3", 3, True),
     ]
     assert not any(step.change.get("alarm") for step in steps)
+
+
+def test_without_an_alarm_a_member_that_is_down_is_not_waited_for(near):
+    etcd_evidence.end(near, "2")
+    probed(near, "m2")
+    assert "KM145" in refusal(near, max_risk=3, allow=["etcd_defragment"])
 
 
 def test_the_word_is_no_consent_to_the_risk(near):
