@@ -183,12 +183,12 @@ def _forbidden(scene: RemedyContext, targets: Sequence[Target]) -> str | None:
     cluster = scene.cluster
     views = etcd_members.view(cluster)
     is_parted = _is_parted(scene, targets)
-    returning = {view.id for view in views.members if is_parted or _is_restarted(scene, view)}
+    restarted = {view.id for view in views.members if _is_restarted(scene, view)}
     for refusal in (
         _foreign(scene, targets),
         _corrupt(cluster),
-        _without_quorum(cluster, returning),
-        *(_unfit(view, view.id in returning) for view in views.members),
+        None if is_parted else _without_quorum(cluster, restarted),
+        *(_unfit(view, is_parted or view.id in restarted) for view in views.members),
         *(left_out(scene, item.host.host) for item in targets),
         _releases(targets),
         _alone(scene, targets),
@@ -230,7 +230,7 @@ def _is_restarted(scene: RemedyContext, view: MemberView) -> bool:
     The manifests of kubeadm ask so up to Kubernetes 1.20.
     """
     host = view.host
-    if host is None or host.control_plane is None:
+    if host is None or host.control_plane is None or _is_settled(host):
         return False
     if contract.answer(scene.of(host.host), Kubelet).process is None:
         return False
@@ -240,12 +240,22 @@ def _is_restarted(scene: RemedyContext, view: MemberView) -> bool:
     return is_raised and any(map(_FAILS_BY_ALARM.search, urls))
 
 
-def _without_quorum(cluster: Cluster, returning: Collection[str]) -> str | None:
-    """Return that too few members are up, and not all of the others come back by themselves."""
+def _is_settled(host: Host) -> bool:
+    """Tell whether the member of a host runs for long enough to have found the others.
+
+    What keeps it apart is then no restart: the network, or the member itself.
+    """
+    local = etcd_members.local_member(host)
+    return local is not None and (local.uptime_s or 0.0) >= etcd_members.SETTLED_SECONDS
+
+
+def _without_quorum(cluster: Cluster, restarted: Collection[str]) -> str | None:
+    """Return that etcd has no quorum, unless only members that a kubelet restarts are missing."""
     if writes.state(cluster).cause != writes.NO_QUORUM:
         return None
-    voters = etcd_members.view(cluster).voters
-    if voters and all(view.id in returning for view in voters if view.state == DOWN):
+    views = etcd_members.view(cluster)
+    down = {view.id for view in views.voters if view.state == DOWN}
+    if views.margin < 0 and down.issubset(restarted):
         return None
     return (
         "etcd has no quorum (KM146): start the members that are down first; it is never automatic"

@@ -247,6 +247,18 @@ def test_a_member_on_a_host_that_does_not_answer_is_not_waited_for(full):
     assert "m3" in refusal(full)
 
 
+def test_a_member_that_runs_for_long_apart_from_the_others_is_not_waited_for(full):
+    probed(full, "m3")
+    etcd_evidence.disconnect(full, "3")
+    error = "https://127.0.0.1:2379: refused"
+    full.data("m3", "etcd").update(status=None, endpoint=None, error=error)
+    local = full.data("m3", "etcd")["local"]
+    local.update(metrics=None, uptime_s=3600.0)
+    assert "KM145" in refusal(full)
+    local["uptime_s"] = 20.0
+    assert all(step.allowed for step in planned(full))
+
+
 def test_members_that_the_kubelet_restarts_may_be_too_few_for_a_quorum(full):
     for id_ in ("2", "3"):
         etcd_evidence.end(full, id_)
