@@ -86,7 +86,8 @@ def test_it_changes_nothing_of_the_node(tmp_path, trial_folder):
 
 def test_it_is_the_first_victim_of_the_kernel_and_yields(tmp_path, trial_folder):
     path = program(tmp_path, "cat /proc/self/oom_score_adj; nice; ulimit -c\n")
-    assert said(private_root.Plan([path], ENVIRONMENT)).split() == ["1000", "10", "0"]
+    nice = str(min(os.nice(0) + 10, 19))  # this run may have one already
+    assert said(private_root.Plan([path], ENVIRONMENT)).split() == ["1000", nice, "0"]
 
 
 def test_a_program_that_goes_on_is_ended_with_its_children(tmp_path, trial_folder):
