@@ -43,9 +43,17 @@ _LAST = re.compile(
 # A component that cannot renew its lock ends itself, so that another one leads.
 _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
 # etcd exits with 0 behind these lines, and again at each start.
-_REMOVED = re.compile(
-    r"member has been permanently removed from the cluster|data-dir used by this member must be"
-    r" removed"
+_PERMANENTLY = "member has been permanently removed from the cluster"
+_REMOVED = re.compile(rf"{_PERMANENTLY}|data-dir used by this member must be removed")
+# What its end brings about: whatever waits at that moment is cancelled or closed.
+_BY_END = re.compile(
+    r"(?:request cancell?ed|(?:context|operation was) canceled|etcdserver: server stopped"
+    r"|raft: stopped|use of closed network connection|http: Server closed|file already closed"
+    r"|database not open|grpc: the (?:server has been stopped|client connection is closing))"
+    r"[\s.)\]}\"]*$"
+)
+_SIGNAL = re.compile(
+    r"\b(?:[Rr]eceived (?:signal|SIG[A-Z]+|termination)|[Rr]equested to terminate|[Cc]aught signal)"
 )
 # Of a client of the component, which does not end it.
 _OF_CLIENTS = re.compile(
@@ -149,11 +157,17 @@ def says_removed(line: str) -> bool:
     return _REMOVED.search(line) is not None
 
 
+def follows_end(line: str) -> bool:
+    """Return whether a line tells only what the end of its program cancelled or closed."""
+    return _BY_END.search(text(line)) is not None
+
+
 def last_word(lines: Sequence[str]) -> str:
     """Return the last line that says that the program exits, else the last of all, or ""."""
     exits = [line for line in lines if says_exit(line)]
     lost = [line for line in lines if says_lock_lost(line)]
-    for candidates in (exits, lost, lines):
+    removed = [line for line in lines if _PERMANENTLY in line]
+    for candidates in (exits, lost, removed, lines):
         if candidates:
             return candidates[-1]
     return ""
@@ -166,6 +180,8 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
 
     last: the line with which it ended, as far as one says so, else the last of all
     """
+    if follows_end(last) and not says_exit(last):
+        return _before_end(lines, last, component)
     final = Telling(last, reading(last, component))
     if not _is_vague(final):
         return final
@@ -182,12 +198,29 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
     return next(iter(strong), final)
 
 
+def _before_end(lines: Sequence[str], last: str, component: str) -> Telling:
+    """Return the line after which a program ended, else the last one, which has no meaning then.
+
+    It is the newest one that is neither a mere information nor about what its end cancelled, and
+    only where that is an error, a signal, or what it waited for.
+    """
+    rest = (line for line in reversed(lines) if not follows_end(line))
+    line = next((line for line in rest if _SIGNAL.search(line) or not _is_aside(line)), "")
+    before = Telling(line, reading(line, component))
+    if _SIGNAL.search(line) or says_removed(line) or _ERROR.match(line):
+        return before
+    if before.names_cause and before.reading and before.reading.meaning in _WAITED_FOR:
+        return before
+    return Telling(last)
+
+
 def decisive(lines: Sequence[str], telling_line: Telling, component: str) -> Telling:
     """Return the newest error where the line that would be quoted is a mere farewell."""
     line = telling_line.line
     if telling_line.reading is not None or not is_farewell(line):
         return telling_line
     errors = [row for row in lines if _ERROR.match(row) and not _OF_CLIENTS.search(row)]
+    errors = [row for row in errors if not follows_end(row)] or errors
     if not errors:
         return telling_line
     return Telling(errors[-1], reading(errors[-1], component))
