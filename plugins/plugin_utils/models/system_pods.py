@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...module_utils.shared import own_pods
-from ..evidence import contract
+from ..evidence import contract, memoize
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
@@ -72,15 +72,25 @@ def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
 
     Those of add-ons are there only where the cause of their end is known.
     """
+    return tuple(pod for pod in _all(document) if not _is_unclear(pod))
+
+
+def unclear(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
+    """Return the containers of add-ons of one host that end, whose cause is not known."""
+    return tuple(pod for pod in _all(document) if _is_unclear(pod))
+
+
+@memoize.last
+def _all(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     system, booted = contract.answer(document, System), _is_booted(document)
     versions = releases.of_node(document)
     rows = contract.answer(document, SystemPods).pods
-    pods = (_ended(row, system.clock, booted, versions) for row in rows)
-    return tuple(
-        pod
-        for pod in pods
-        if pod.known is not None or not own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
-    )
+    return tuple(_ended(row, system.clock, booted, versions) for row in rows)
+
+
+def _is_unclear(pod: EndedPod) -> bool:
+    """Tell whether a container of an add-on ends for a reason that may be an object of users."""
+    return pod.known is None and own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
 
 
 def unread(document: Mapping[str, Any]) -> UnreadPods:
@@ -122,6 +132,9 @@ def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions
     )
     texts = (telling.line, pod.told, *telling.before(lines))
     line, cause = _known(pod, texts, versions)
+    if _is_unclear(replace(pod, known=cause)):
+        line = component_log.worded(lines, telling.line)
+        return replace(pod, line=ends(component_log.text(line), SHOWN))
     if cause is None or line == telling.line or pod.told:
         return replace(pod, known=cause)
     meaning = component_log.reading(line, component)

@@ -76,6 +76,15 @@ _FAREWELL = re.compile(
     r"|.{1,60} failed to start\.?$",
     re.IGNORECASE,
 )
+# A line of a program without a logger that tells of an error, and how such an error begins.
+_WORDED = re.compile(
+    r"error|fail|fatal|cannot|can't|could not|couldn't|unable|denied|refused|not found|no such"
+    r"|invalid|unexpected|missing|unknown|timed? ?out|exception|not permitted|must ",
+    re.IGNORECASE,
+)
+_PLAIN_ERROR = re.compile(
+    r"(?:\[?(?:fatal|error)\b|failed (?:to|:)|cannot |unable to |could not )", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,16 @@ def decisive(lines: Sequence[str], telling_line: Telling, component: str) -> Tel
     if not errors:
         return telling_line
     return Telling(errors[-1], reading(errors[-1], component))
+
+
+def worded(lines: Sequence[str], line: str) -> str:
+    """Return the newest line that begins as an error does, where this one has no word of one.
+
+    Programs that write to two streams without a logger end with a line of the other one.
+    """
+    if not line or says_exit(line) or _WORDED.search(line):
+        return line
+    return next((row for row in reversed(lines) if _PLAIN_ERROR.match(row)), line)
 
 
 def is_farewell(line: str) -> bool:

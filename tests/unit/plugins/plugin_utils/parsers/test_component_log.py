@@ -128,6 +128,22 @@ def test_what_an_end_cancels_is_no_reason_of_it(
     assert (telling.reading and telling.reading.meaning) == meaning
 
 
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (["Failed to allocate device vector A", "[Vector addition of 50000 elements]"], 0),
+        (["error: first", "Cannot open it", "done"], 1),
+        (["begins", "done"], 1),
+        (["Failed to a", "b: not found"], 1),
+        (["Failed to a", "panic: boom"], 1),
+        (["I saw no failure to report", "done"], 1),
+    ],
+)
+def test_a_line_without_a_word_of_an_error_does_not_hide_one(lines: list[str], line: int) -> None:
+    assert component_log.worded(lines, lines[-1]) == lines[line]
+    assert component_log.worded(lines, "") == ""
+
+
 def test_a_farewell_does_not_hide_the_error_before_what_was_cancelled() -> None:
     lines = [BROKEN, CLOSED, "I0719 09:12:50.0 1 a.go:1] Shutting down"]
     last = component_log.Telling(lines[-1])
