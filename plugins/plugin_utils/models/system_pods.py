@@ -113,8 +113,7 @@ def _is_booted(document: Mapping[str, Any]) -> bool:
 
 def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions) -> EndedPod:
     lines = [one_line(line, 2000) for line in component_log.entries(row.lines)]
-    # Programs of the cluster share libraries; what is their own is in no table.
-    component = row.container if row.container in message_table.COMPONENTS else LIBRARY
+    component = _table(row)
     telling = component_log.telling(lines, component_log.last_word(lines), component)
     telling = component_log.decisive(lines, telling, component)
     pod = EndedPod(
@@ -132,13 +131,23 @@ def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions
     )
     texts = (telling.line, pod.told, *telling.before(lines))
     line, cause = _known(pod, texts, versions)
-    if _is_unclear(replace(pod, known=cause)):
+    pod = replace(pod, known=cause)
+    if _is_unclear(pod):
         line = component_log.worded(lines, telling.line)
-        return replace(pod, line=ends(component_log.text(line), SHOWN))
-    if cause is None or line == telling.line or pod.told:
-        return replace(pod, known=cause)
+    elif cause is None or pod.told:
+        return pod
+    if line == telling.line:
+        return pod
     meaning = component_log.reading(line, component)
-    return replace(pod, known=cause, line=ends(component_log.text(line), SHOWN), reading=meaning)
+    return replace(pod, line=ends(component_log.text(line), SHOWN), reading=meaning)
+
+
+def _table(row: SystemPod) -> str:
+    """Return the table of messages of a container.
+
+    Programs of the cluster share libraries; what is their own is in no table.
+    """
+    return row.container if row.container in message_table.COMPONENTS else LIBRARY
 
 
 def _known(pod: EndedPod, texts: Sequence[str], versions: Versions) -> tuple[str, Known | None]:

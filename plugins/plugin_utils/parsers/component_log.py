@@ -194,7 +194,12 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
     final = Telling(last, reading(last, component))
     if not _is_vague(final):
         return final
-    rest = [line for line in reversed(lines) if line != last and not _is_aside(line)]
+    return _waited_for(lines, final, component)
+
+
+def _waited_for(lines: Sequence[str], final: Telling, component: str) -> Telling:
+    """Return the newest line that names what a program waited for, else the vague last one."""
+    rest = [line for line in reversed(lines) if line != final.line and not _is_aside(line)]
     candidates = [Telling(line, reading(line, component)) for line in rest]
     waited_for = [
         candidate

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -493,19 +494,18 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
 def _last_words(cluster: Cluster, rows: Sequence[Waiting]) -> list[tuple[str, EndedPod]]:
     """Return (host, container) of those that end and whose log their node has, once each text."""
     hosts = cluster.hosts_by_node()
-    names = {
-        (row.node, row.row.namespace, name)
-        for row in rows
-        if row.trouble is pod_start.ENDS
-        for name in row.row.names
-    }
+    ending = [row for row in rows if row.trouble is pod_start.ENDS and row.node in hosts]
     logs: dict[str, tuple[str, EndedPod]] = {}
-    for node in dict.fromkeys(row.node for row in rows if row.node in hosts):
-        host = hosts[node]
-        for pod in host.unclear_pods:
-            if pod.line and (node, pod.namespace, pod.pod) in names:
-                logs.setdefault(pod.line, (host.host, pod))
+    for row in ending:
+        host = hosts[row.node]
+        for pod in filter(functools.partial(_ends_among, row), host.unclear_pods):
+            logs.setdefault(pod.line, (host.host, pod))
     return list(logs.values())[:QUOTED]
+
+
+def _ends_among(row: Waiting, pod: EndedPod) -> bool:
+    """Tell whether a container that says something at its end is of one of these pods."""
+    return bool(pod.line) and pod.namespace == row.row.namespace and pod.pod in row.row.names
 
 
 def _at_end(logs: Sequence[tuple[str, EndedPod]]) -> str:
