@@ -92,8 +92,10 @@ FOLDED_BYTES = 2048  # of a line, by which it is compared: its end has the cause
 NAMED_BYTES = 4096  # of a line, in which the name of its object is looked for
 LONGEST = 900  # bytes of the ends of the line that are kept
 SHOWN = 12  # errors of one component, the most frequent ones
-# What is said less often is no error that goes on.
+# What is said less often is no error that goes on. A kubelet tries an operation that has failed for
+# two minutes again after 2m2s, and says so.
 MINUTES, COUNT = 4, 5
+_LONGEST_WAIT, TRIES = b"(durationBeforeRetry 2m", 3
 
 
 class Counter:
@@ -164,6 +166,8 @@ class _Error:
     @property
     def is_repeated(self):
         """Tell whether it was said often enough, and for long enough, to be one that goes on."""
+        if _LONGEST_WAIT in self.raw:
+            return self.count >= TRIES
         return self.count >= COUNT and len(self.minutes) >= MINUTES
 
     def row(self):

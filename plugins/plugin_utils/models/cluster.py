@@ -144,6 +144,7 @@ class Host:
     network: HostNetwork = field(default_factory=HostNetwork)
     kubelet_serving: KubeletServing | None = None
     system_pods: tuple[EndedPod, ...] = ()
+    unclear_pods: tuple[EndedPod, ...] = ()  # of add-ons, whose containers end
     unread_system_pods: UnreadPods = field(default_factory=UnreadPods)
     pod_errors: PodErrors = field(default_factory=PodErrors)
     next_release: NextRelease = field(default_factory=NextRelease)
@@ -340,6 +341,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         network=model_network.extract(document),
         kubelet_serving=certificates.kubelet_serving(document),
         system_pods=system_pods.extract(document),
+        unclear_pods=system_pods.unclear(document),
         unread_system_pods=system_pods.unread(document),
         pod_errors=pod_errors.extract(document),
         next_release=next_release.extract(document),

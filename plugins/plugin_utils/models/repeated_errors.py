@@ -58,6 +58,10 @@ LAST_SECONDS, MINUTES, COUNT = 120, 4, 5
 LONGEST, QUOTED = 2048, 243  # characters of a line that are read, and of its ends in a summary
 # An error that is said often has ended where it was not said for three of its intervals.
 QUIET_SECONDS, INTERVALS = 45, 3
+# A kubelet waits 0.5 s before it tries an operation again, then twice as long each time, at most
+# 2m2s, and says how long it waits. So what waits that long has failed for two minutes already.
+_LONGEST_WAIT = re.compile(r"\(durationBeforeRetry 2m")
+WAIT_SECONDS, TRIES, WAITED_SECONDS = 122, 3, 240
 # An error without a known meaning is quoted where it is said nearly each minute.
 QUOTED_MINUTES, QUOTED_COUNT = 8, 20
 # What the collector reads of a log, from when on after a start, and how much of it is enough.
@@ -93,7 +97,7 @@ _OWN: Mapping[str, re.Pattern[str]] = {
             r"|Status|Version|ImageFsInfo) (?:with filter )?from (?:runtime|image) service failed"
             r"|Failed to make webhook|[Ff]ailed while requesting a signed certificate"
             r"|[Cc]annot create certificate signing request|Failed to delete cgroup"
-            r"|(?:write|writing|save) checkpoint"
+            r"|(?:write|writing|save) checkpoint|RegisterPlugin error"
         ),
         # What a controller cannot create for a workload is of KM221 to KM223.
         "kube-controller-manager": (
@@ -385,6 +389,8 @@ def _reaches_back(row: ComponentErrors, read_at: float) -> bool:
 
 
 def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> bool:
+    if _waits_longest(entry):
+        return read_at - (entry.last or 0) <= WAIT_SECONDS + QUIET_SECONDS
     if entry.minutes < minutes or entry.count < count or entry.last is None:
         return False
     first = entry.last
@@ -392,6 +398,13 @@ def _goes_on(entry: RepeatedError, read_at: float, minutes: int, count: int) -> 
         first = entry.first
     interval = (entry.last - first) / entry.count
     return read_at - entry.last <= min(LAST_SECONDS, max(QUIET_SECONDS, INTERVALS * interval))
+
+
+def _waits_longest(entry: RepeatedError) -> bool:
+    """Tell whether an operation fails each time, and is tried again as rarely as a kubelet does."""
+    if entry.count < TRIES or entry.first is None or entry.last is None:
+        return False
+    return entry.last - entry.first >= WAITED_SECONDS and bool(_LONGEST_WAIT.search(entry.line))
 
 
 def _read(
@@ -430,6 +443,10 @@ def _of_machine(component: str, entry: RepeatedError) -> Answer | None:
 
 
 def _is_said_for_long(entry: RepeatedError) -> bool:
+    return _waits_longest(entry) or _is_said_often(entry)
+
+
+def _is_said_often(entry: RepeatedError) -> bool:
     return entry.minutes >= QUOTED_MINUTES and entry.count >= QUOTED_COUNT
 
 

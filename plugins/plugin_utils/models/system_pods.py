@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...module_utils.shared import own_pods
-from ..evidence import contract
+from ..evidence import contract, memoize
 from ..evidence.answers.node.system import System
 from ..evidence.answers.node.system_pods import OwnFile, SystemPod, SystemPods
 from ..evidence.document import ends, one_line
@@ -72,15 +72,25 @@ def extract(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
 
     Those of add-ons are there only where the cause of their end is known.
     """
+    return tuple(pod for pod in _all(document) if not _is_unclear(pod))
+
+
+def unclear(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
+    """Return the containers of add-ons of one host that end, whose cause is not known."""
+    return tuple(pod for pod in _all(document) if _is_unclear(pod))
+
+
+@memoize.last
+def _all(document: Mapping[str, Any]) -> tuple[EndedPod, ...]:
     system, booted = contract.answer(document, System), _is_booted(document)
     versions = releases.of_node(document)
     rows = contract.answer(document, SystemPods).pods
-    pods = (_ended(row, system.clock, booted, versions) for row in rows)
-    return tuple(
-        pod
-        for pod in pods
-        if pod.known is not None or not own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
-    )
+    return tuple(_ended(row, system.clock, booted, versions) for row in rows)
+
+
+def _is_unclear(pod: EndedPod) -> bool:
+    """Tell whether a container of an add-on ends for a reason that may be an object of users."""
+    return pod.known is None and own_pods.is_add_on(pod.namespace, pod.pod, pod.container)
 
 
 def unread(document: Mapping[str, Any]) -> UnreadPods:
@@ -103,8 +113,7 @@ def _is_booted(document: Mapping[str, Any]) -> bool:
 
 def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions) -> EndedPod:
     lines = [one_line(line, 2000) for line in component_log.entries(row.lines)]
-    # Programs of the cluster share libraries; what is their own is in no table.
-    component = row.container if row.container in message_table.COMPONENTS else LIBRARY
+    component = _table(row)
     telling = component_log.telling(lines, component_log.last_word(lines), component)
     telling = component_log.decisive(lines, telling, component)
     pod = EndedPod(
@@ -122,10 +131,23 @@ def _ended(row: SystemPod, clock: float | None, booted: bool, versions: Versions
     )
     texts = (telling.line, pod.told, *telling.before(lines))
     line, cause = _known(pod, texts, versions)
-    if cause is None or line == telling.line or pod.told:
-        return replace(pod, known=cause)
+    pod = replace(pod, known=cause)
+    if _is_unclear(pod):
+        line = component_log.worded(lines, telling.line)
+    elif cause is None or pod.told:
+        return pod
+    if line == telling.line:
+        return pod
     meaning = component_log.reading(line, component)
-    return replace(pod, known=cause, line=ends(component_log.text(line), SHOWN), reading=meaning)
+    return replace(pod, line=ends(component_log.text(line), SHOWN), reading=meaning)
+
+
+def _table(row: SystemPod) -> str:
+    """Return the table of messages of a container.
+
+    Programs of the cluster share libraries; what is their own is in no table.
+    """
+    return row.container if row.container in message_table.COMPONENTS else LIBRARY
 
 
 def _known(pod: EndedPod, texts: Sequence[str], versions: Versions) -> tuple[str, Known | None]:

@@ -43,9 +43,17 @@ _LAST = re.compile(
 # A component that cannot renew its lock ends itself, so that another one leads.
 _LOST = re.compile(r"leader ?election lost|[Ff]ailed to renew lease|leaderelection\.go.*lost")
 # etcd exits with 0 behind these lines, and again at each start.
-_REMOVED = re.compile(
-    r"member has been permanently removed from the cluster|data-dir used by this member must be"
-    r" removed"
+_PERMANENTLY = "member has been permanently removed from the cluster"
+_REMOVED = re.compile(rf"{_PERMANENTLY}|data-dir used by this member must be removed")
+# What its end brings about: whatever waits at that moment is cancelled or closed.
+_BY_END = re.compile(
+    r"(?:request cancell?ed|(?:context|operation was) canceled|etcdserver: server stopped"
+    r"|raft: stopped|use of closed network connection|http: Server closed|file already closed"
+    r"|database not open|grpc: the (?:server has been stopped|client connection is closing))"
+    r"[\s.)\]}\"]*$"
+)
+_SIGNAL = re.compile(
+    r"\b(?:[Rr]eceived (?:signal|SIG[A-Z]+|termination)|[Rr]equested to terminate|[Cc]aught signal)"
 )
 # Of a client of the component, which does not end it.
 _OF_CLIENTS = re.compile(
@@ -67,6 +75,15 @@ _FAREWELL = re.compile(
     r"(?:Stopping|Stopped|Shutting down|Shutdown|Terminating|Exiting|Quitting|Cleaning up)\b"
     r"|.{1,60} failed to start\.?$",
     re.IGNORECASE,
+)
+# A line of a program without a logger that tells of an error, and how such an error begins.
+_WORDED = re.compile(
+    r"error|fail|fatal|cannot|can't|could not|couldn't|unable|denied|refused|not found|no such"
+    r"|invalid|unexpected|missing|unknown|timed? ?out|exception|not permitted|must ",
+    re.IGNORECASE,
+)
+_PLAIN_ERROR = re.compile(
+    r"(?:\[?(?:fatal|error)\b|failed (?:to|:)|cannot |unable to |could not )", re.IGNORECASE
 )
 
 
@@ -149,11 +166,17 @@ def says_removed(line: str) -> bool:
     return _REMOVED.search(line) is not None
 
 
+def follows_end(line: str) -> bool:
+    """Return whether a line tells only what the end of its program cancelled or closed."""
+    return _BY_END.search(text(line)) is not None
+
+
 def last_word(lines: Sequence[str]) -> str:
     """Return the last line that says that the program exits, else the last of all, or ""."""
     exits = [line for line in lines if says_exit(line)]
     lost = [line for line in lines if says_lock_lost(line)]
-    for candidates in (exits, lost, lines):
+    removed = [line for line in lines if _PERMANENTLY in line]
+    for candidates in (exits, lost, removed, lines):
         if candidates:
             return candidates[-1]
     return ""
@@ -166,10 +189,17 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
 
     last: the line with which it ended, as far as one says so, else the last of all
     """
+    if follows_end(last) and not says_exit(last):
+        return _before_end(lines, last, component)
     final = Telling(last, reading(last, component))
     if not _is_vague(final):
         return final
-    rest = [line for line in reversed(lines) if line != last and not _is_aside(line)]
+    return _waited_for(lines, final, component)
+
+
+def _waited_for(lines: Sequence[str], final: Telling, component: str) -> Telling:
+    """Return the newest line that names what a program waited for, else the vague last one."""
+    rest = [line for line in reversed(lines) if line != final.line and not _is_aside(line)]
     candidates = [Telling(line, reading(line, component)) for line in rest]
     waited_for = [
         candidate
@@ -182,15 +212,42 @@ def telling(lines: Sequence[str], last: str, component: str) -> Telling:
     return next(iter(strong), final)
 
 
+def _before_end(lines: Sequence[str], last: str, component: str) -> Telling:
+    """Return the line after which a program ended, else the last one, which has no meaning then.
+
+    It is the newest one that is neither a mere information nor about what its end cancelled, and
+    only where that is an error, a signal, or what it waited for.
+    """
+    rest = (line for line in reversed(lines) if not follows_end(line))
+    line = next((line for line in rest if _SIGNAL.search(line) or not _is_aside(line)), "")
+    before = Telling(line, reading(line, component))
+    if _SIGNAL.search(line) or says_removed(line) or _ERROR.match(line):
+        return before
+    if before.names_cause and before.reading and before.reading.meaning in _WAITED_FOR:
+        return before
+    return Telling(last)
+
+
 def decisive(lines: Sequence[str], telling_line: Telling, component: str) -> Telling:
     """Return the newest error where the line that would be quoted is a mere farewell."""
     line = telling_line.line
     if telling_line.reading is not None or not is_farewell(line):
         return telling_line
     errors = [row for row in lines if _ERROR.match(row) and not _OF_CLIENTS.search(row)]
+    errors = [row for row in errors if not follows_end(row)] or errors
     if not errors:
         return telling_line
     return Telling(errors[-1], reading(errors[-1], component))
+
+
+def worded(lines: Sequence[str], line: str) -> str:
+    """Return the newest line that begins as an error does, where this one has no word of one.
+
+    Programs that write to two streams without a logger end with a line of the other one.
+    """
+    if not line or says_exit(line) or _WORDED.search(line):
+        return line
+    return next((row for row in reversed(lines) if _PLAIN_ERROR.match(row)), line)
 
 
 def is_farewell(line: str) -> bool:

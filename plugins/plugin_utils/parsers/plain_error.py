@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..evidence.document import one_line
-from . import decode_error, path_error, pflag
+from . import decode_error, path_error, pflag, usual_ports
 from .known_message import Known, plain
 
 ID, LONGEST = "plain-error", 160
@@ -103,7 +103,7 @@ _RULES = (
     _rule(
         rf"\blisten(?:ing)?(?: on)? (?:tcp|udp)?[46]? ?{_ADDRESS}: bind: address already in use",
         "Another program of the node, or an earlier copy of this one, already listens at {address}"
-        " or at all addresses with that port",
+        " or at all addresses with that port{owner}",
         "ss -lntup on the node names it by that port: end the copy that was left, or give one of"
         " both another port in its configuration",
     ),
@@ -198,7 +198,9 @@ def _of_rule(text: str, settings: str) -> Known | None:
     for rule in _RULES:
         match = rule.pattern.search(text)
         if match is not None:
-            row = _known(rule.clause, rule.advice, match.groupdict())
+            owner = usual_ports.clause(match.groupdict().get("address") or "")
+            values = {**match.groupdict(), "owner": f". {owner}" if owner else ""}
+            row = _known(rule.clause, rule.advice, values)
             return _with_place(row, settings if rule.is_of_settings else "")
     return None
 

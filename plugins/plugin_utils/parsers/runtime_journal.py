@@ -204,9 +204,13 @@ def _of_any(lines: Sequence[str], component: str) -> Words | None:
 
 
 def _newest_error(lines: Sequence[str]) -> str:
-    """Return the newest line that its program marks as an error, else the newest of all."""
-    errors = (line for line in reversed(lines) if _WORSE.search(line))
-    return next(errors, next(reversed(lines), ""))
+    """Return the newest line that its program marks as an error, else the newest of all.
+
+    What its end cancelled comes after the error for which it ended.
+    """
+    errors = [line for line in reversed(lines) if _WORSE.search(line)]
+    causes = (line for line in errors if not component_log.follows_end(line))
+    return next(causes, next(iter(errors or lines[-1:]), ""))
 
 
 def _of_end(lines: Sequence[str], end: str, component: str) -> Words:

@@ -30,7 +30,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..evidence.document import ends, one_line
-from . import klog
+from . import component_log, klog
 
 MAX_LINES = 5000
 LONGEST = 4096  # last log lines are short; longer ones are dumps of configurations
@@ -255,16 +255,20 @@ def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
 def last_error(start: Start) -> str:
     """Return the last line of this start that its program marks as an error, else "".
 
-    It need not be why the process ended: it is quoted where no cause is known.
+    It need not be why the process ended: it is quoted where no cause is known. What the end of the
+    process cancelled comes after that, and counts only where there is no other error.
     """
-    for line in reversed(start.lines):
-        header = _HEADER.match(line.text)
-        if header is not None:
-            if header.group(1) in "EF":
-                return line.raw
-        elif _LOGRUS.match(line.text) or _WORSE.search(line.text):
-            return line.raw
-    return ""
+    errors = [line for line in reversed(start.lines) if _is_error(line.text)]
+    causes = (line for line in errors if not component_log.follows_end(line.text))
+    error = next(causes, next(iter(errors), None))
+    return error.raw if error is not None else ""
+
+
+def _is_error(text: str) -> bool:
+    header = _HEADER.match(text)
+    if header is not None:
+        return header.group(1) in "EF"
+    return bool(_LOGRUS.match(text) or _WORSE.search(text)) or component_log.says_removed(text)
 
 
 def quoted(line: str, unit: str) -> str:

@@ -56,6 +56,7 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 # such starts and 20 s before the third, and forgets it after ten minutes without an end.
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
 CONFIGURATION = "configuration"
+DATA_KEY = "data-dir"  # of RKE2
 HELD = "address already in use"
 _USER = "runAsUser"
 # Known messages about networks that contradict each other, and the flags that have these.
@@ -420,7 +421,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     end = _end_beside_log(last_end)
     joined, advice = _joined(use, telling.line)
     flags = etcd_client.lacking(use.component, use.words, lines)
-    message = f"{_message(telling.line or kubelet)}{_meaning(telling, lines)}"
+    message = f"{_message(telling.line or kubelet)}{_meaning(telling, lines, last)}"
     message += _last_line(telling, last)
     message += joined + etcd_client.clause(flags) + quoted_flags.clause(use.words)
     remedy = etcd_client.advice(flags) + quoted_flags.advice(use.words) + advice
@@ -527,12 +528,13 @@ def _log_proofs(host: Host, exits: ComponentLog, lines: tuple[str, ...]) -> Iter
         yield EvidenceRef("log", host.host, path=path, text=line)
 
 
-def _meaning(telling: Telling, lines: Sequence[str]) -> str:
+def _meaning(telling: Telling, lines: Sequence[str], last: str) -> str:
     """Return what the line means, or in which functions it panicked, for a summary."""
     reading = telling.reading
     if reading is None:
+        is_last = bool(telling.line) and telling.line == last
         panicked = go_panic.clause(telling.line, lines)
-        return panicked or (" (the last line of its log)" if telling.line else "")
+        return panicked or (" (the last line of its log)" if is_last else "")
     error = ""
     if reading.error and reading.error not in _message(telling.line):
         error = f": {ends(reading.error, 160)}"
@@ -594,6 +596,8 @@ def _remedy(subject: _Component, telling: Telling, last: str, kubelet: bool) -> 
 def _cure(subject: _Component, telling: Telling) -> str:
     """Return what is done about the line that tells the cause."""
     again = "; the kubelet starts it again within five minutes"
+    if component_log.says_removed(telling.line):
+        return _of_removed_member(subject.owner)
     is_told = telling.reading is None or telling.reading.meaning == CONFIGURATION
     if telling.reading is not None and not is_told:
         return f"{message_class.CLASSES[telling.reading.meaning].advice}{again}"
@@ -601,6 +605,19 @@ def _cure(subject: _Component, telling: Telling) -> str:
         return _of_owner(subject.owner, subject.use, telling)
     path = subject.use.path
     return f"fix what its last log lines name, in {path} or in a file that it is given{again}"
+
+
+def _of_removed_member(owner: Supervisor | None) -> str:
+    """Return what to do about the data of a member of etcd that was removed."""
+    if owner is None:
+        return "with the data of the removed member it ends at each start"
+    places = owner.key(DATA_KEY)
+    folder = places[-1].value if places else f"/var/lib/rancher/{owner.program}"
+    unit = shell_name(owner.unit, "UNIT")
+    return (
+        f"with {owner.title}: systemctl stop {unit}, move {one_line(folder, 200)}/server/db/etcd"
+        f" away, systemctl start {unit}, and it joins as a new member"
+    )
 
 
 def _of_owner(owner: Supervisor, use: FileUse, telling: Telling) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from ...models.cluster import Cluster
 from ...models.denied_file import Denial
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
+from ...models.system_pods import EndedPod
 from ...parsers import error_origin, pod_start_message
 from ...parsers.known_message import EVENT, RUNTIMES
 from ...parsers.pod_start_message import (
@@ -63,6 +65,7 @@ OF_RUNTIME = frozenset((CERTIFICATE, CLIENT_CERTIFICATE, PLAIN_HTTP))
 # What says no more than that something fails.
 VAGUE = frozenset((pod_start_message.CREATE, pod_start_message.MOUNT))
 SHOWN = 5
+QUOTED = 2  # ends of containers in a summary
 
 
 def missing_rows(cluster: Cluster) -> list[Missing]:
@@ -475,10 +478,11 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     pods = sum(row.late(WAITED_SECONDS) for row in rows)
     reasons = and_others([_reason(cause, rows) for cause in causes_by_kind.values()])
     cures = and_others([cause.cure for cause in causes_by_kind.values()])
+    logs = _last_words(cluster, rows)
     hit = Detection(
         f"{wording.pods(pods)} of {and_others(owners)} {wording.do(pods)} not start,"
-        f" {_reach(rows)}: {reasons}",
-        tuple(proof(cluster, row) for row in rows[:SHOWN]),
+        f" {_reach(rows, logs)}: {reasons}{_at_end(logs)}",
+        (*(proof(cluster, row) for row in rows[:SHOWN]), *_end_proofs(logs)),
         cures,
         severity=_weight(causes_by_kind),
     )
@@ -487,13 +491,48 @@ def _own(cluster: Cluster, rows: Sequence[Waiting]) -> Detection:
     return explained(hit, PLACES, _texts_of_nodes(rows))
 
 
+def _last_words(cluster: Cluster, rows: Sequence[Waiting]) -> list[tuple[str, EndedPod]]:
+    """Return (host, container) of those that end and whose log their node has, once each text."""
+    hosts = cluster.hosts_by_node()
+    ending = [row for row in rows if row.trouble is pod_start.ENDS and row.node in hosts]
+    logs: dict[str, tuple[str, EndedPod]] = {}
+    for row in ending:
+        host = hosts[row.node]
+        for pod in filter(functools.partial(_ends_among, row), host.unclear_pods):
+            logs.setdefault(pod.line, (host.host, pod))
+    return list(logs.values())[:QUOTED]
+
+
+def _ends_among(row: Waiting, pod: EndedPod) -> bool:
+    """Tell whether a container that says something at its end is of one of these pods."""
+    return bool(pod.line) and pod.namespace == row.row.namespace and pod.pod in row.row.names
+
+
+def _at_end(logs: Sequence[tuple[str, EndedPod]]) -> str:
+    """Return what containers say at their end, as a clause."""
+    texts = [f"; {pod.container} of {pod.pod} says at its end: {pod.line}" for _host, pod in logs]
+    return "".join(texts)
+
+
+def _end_proofs(logs: Sequence[tuple[str, EndedPod]]) -> list[EvidenceRef]:
+    return [
+        EvidenceRef("log", host, path=pod.path, object=f"{pod.namespace}/{pod.pod}", text=pod.line)
+        for host, pod in logs
+    ]
+
+
 def _texts_of_nodes(rows: Sequence[Waiting]) -> list[str]:
     """Return the messages of those that wait for more than what their own workload names."""
     return [row.text for row in rows if not row.is_of(WORKLOAD)]
 
 
-def _reach(rows: Sequence[Waiting]) -> str:
-    """Return why the nodes of these pods are not accused."""
+def _reach(rows: Sequence[Waiting], logs: Sequence[tuple[str, EndedPod]]) -> str:
+    """Return why the nodes of these pods are not accused.
+
+    What an add-on finds on its node is not always its own.
+    """
+    if logs:
+        return "and no evidence shows a fault of their nodes"
     if all(row.is_of(WORKLOAD) for row in rows):
         return "which is no fault of a node"
     return "and no other workload of their nodes waits for the same"

@@ -381,6 +381,13 @@ def test_an_error_that_goes_on_comes_before_a_burst():
     assert not counter.cut
 
 
+@pytest.mark.parametrize(("count", "is_first"), [(3, True), (2, False)])
+def test_an_operation_that_a_kubelet_tries_rarely_comes_before_a_burst(count, is_first):
+    waits = "Operation failed. No retries permitted (durationBeforeRetry 2m2s). Error: odd"
+    errors = {**dict.fromkeys(letters(repeated_lines.SHOWN), (500, 0)), waits: (count, 122)}
+    assert (said(errors).most_frequent()[0]["count"] == count) is is_first
+
+
 @pytest.mark.parametrize(
     ("number", "count", "every", "is_cut"),
     [

@@ -294,6 +294,58 @@ def test_an_error_that_is_said_once_a_minute_goes_on():
     assert worst("kubelet", entry(count=8, last=NOW - 100)) is not None
 
 
+# A kubelet tries an operation that fails again after 2m2s at most, and says so.
+WAITS = (
+    HEAD + 'Operation for "{}" failed. No retries permitted until 2020-05-14 19:52:30 -0700 PDT'
+    " m=+7665.38 (durationBeforeRetry {}). Error: {}"
+)
+SOCKET = "/var/lib/kubelet/plugins_registry/x/csi.sock"
+NO_REGISTRAR = (
+    f'"RegisterPlugin error -- failed to get plugin info using RPC GetInfo at socket {SOCKET}, err:'
+    ' rpc error: code = Unimplemented desc = unknown service pluginregistration.Registration"'
+)
+NOT_REGISTERED = "RegisterPlugin error -- plugin registration failed with err: rpc error: odd"
+OF_POD = 'MountVolume.SetUp failed for volume "v" (UniqueName: "v") pod "a" (UID: "b") : {}'
+
+
+def waiting(line: str, wait: str = "2m2s", **more) -> evidence.RepeatedError:
+    values = {"count": 4, "minutes": 4, "first": NOW - 480, "last": NOW - 110}
+    return entry(WAITS.format(SOCKET, wait, line), **{**values, **more})
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "is_obstacle"),
+    [
+        (NO_REGISTRAR, {}, True),
+        (NO_REGISTRAR, {"last": NOW - 160}, True),
+        (NO_REGISTRAR, {"count": 3, "minutes": 3, "first": NOW - 360}, True),
+        (NOT_REGISTERED, {}, False),
+        (OF_POD.format("mkdir /var/lib/kubelet/x: read-only file system"), {"pods": 1}, True),
+    ],
+)
+def test_an_operation_that_waits_longest_goes_on(line, more, is_obstacle):
+    error = worst("kubelet", waiting(line, **more))
+    assert error is not None
+    assert error.is_obstacle is is_obstacle
+
+
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [
+        (NO_REGISTRAR, {"wait": "1m4s"}),
+        (NO_REGISTRAR, {"last": NOW - 170}),
+        (NO_REGISTRAR, {"count": 2}),
+        (NO_REGISTRAR, {"first": NOW - 300}),
+        (NO_REGISTRAR, {"first": None}),
+        (NO_REGISTRAR, {"last": None}),
+        (OF_POD.format('secret "s" not found'), {"pods": 1}),
+        (OF_POD.format("of which nothing is known"), {"pods": 1}),
+    ],
+)
+def test_an_operation_that_does_not_wait_longest_or_is_of_a_pod_is_nothing(line, more):
+    assert worst("kubelet", waiting(line, **more)) is None
+
+
 def test_the_same_error_of_many_pods_is_the_machines():
     line = (
         'time="2026-11-26T18:00:00Z" level=error msg="RunPodSandbox for &PodSandboxMetadata{Name:a}'
@@ -481,6 +533,7 @@ def test_what_the_collector_keeps_is_what_may_go_on():
         repeated_errors.MINUTES,
         repeated_errors.COUNT,
     )
+    assert repeated_lines.TRIES == repeated_errors.TRIES
 
 
 @pytest.mark.parametrize(

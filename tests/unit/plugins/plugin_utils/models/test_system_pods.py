@@ -102,6 +102,22 @@ def test_the_line_whose_cause_is_known_is_quoted(world):
     assert pod.known is not None
 
 
+@pytest.mark.parametrize(
+    ("reason", "is_known"), [("system not yet initialized", True), ("unknown error", False)]
+)
+def test_what_an_add_on_says_at_its_end_is_kept_apart_without_a_known_cause(
+    world, reason, is_known
+):
+    line = f"Failed to allocate device vector A (error code {reason})!"
+    lines = [line, "[Vector addition of 50000 elements]"]
+    names = {"namespace": "gpu-operator", "pod": "nvidia-cuda-validator-rr9qz"}
+    ended_pods.end(world, container="cuda-validation", lines=lines, **names)
+    extracted = system_pods.extract(world.documents["w1"])
+    unclear = system_pods.unclear(world.documents["w1"])
+    assert [pod.line for pod in extracted] == [line] * is_known
+    assert [pod.line for pod in unclear] == [line] * (not is_known)
+
+
 def test_a_value_of_several_lines_is_quoted_whole(world):
     lines = [
         'E1124 07:00:00.0 1 a.go:1] "Failed" err=<',

@@ -88,6 +88,69 @@ def test_the_line_that_tells_the_cause(
     assert (telling.reading and telling.reading.meaning) == meaning
 
 
+# rancher/rke2#1874, tests/cases/400: what its end cancels is no reason of that end
+REMOVED = (
+    '{"level":"warn","ts":"2022-01-31T19:32:29.394Z","msg":"server error","error":"the member has'
+    ' been permanently removed from the cluster"}'
+)
+DATA = '{"level":"warn","msg":"data-dir used by this member must be removed"}'
+CANCELLED = (
+    '{"level":"warn","caller":"etcdserver/server.go:2068","msg":"failed to publish local member to'
+    ' cluster through raft","publish-timeout":"15s","error":"etcdserver: request cancelled"}'
+)
+CLOSED = (
+    'E0719 09:12:49.0 1 a.go:1] "Cannot accept" err="accept tcp [::]:1: use of closed network'
+    ' connection"'
+)
+SIGNAL = '{"level":"info","msg":"received signal; shutting down","signal":"terminated"}'
+BROKEN = 'E0719 09:12:48.9 1 a.go:1] "Cannot go on" err="disk is odd"'
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "meaning"),
+    [
+        ([REMOVED, DATA, CANCELLED, CANCELLED], REMOVED, "dependency"),
+        ([DATA, CANCELLED], DATA, None),
+        ([BROKEN, "I0719 09:12:48.9 1 a.go:1] Stopping", CLOSED, CLOSED], BROKEN, None),
+        ([EXPIRED, CANCELLED], EXPIRED, "credential"),
+        ([BROKEN, SIGNAL, CANCELLED], SIGNAL, None),
+        ([CLIENT, CANCELLED], CANCELLED, None),
+        ([BROKEN, GATE, CANCELLED], CANCELLED, None),
+        ([CANCELLED], CANCELLED, None),
+        ([EXPIRED, "Error: context canceled"], EXPIRED, "credential"),
+    ],
+)
+def test_what_an_end_cancels_is_no_reason_of_it(
+    lines: list[str], line: str, meaning: str | None
+) -> None:
+    telling = component_log.telling(lines, component_log.last_word(lines), "etcd")
+    assert telling.line == line
+    assert (telling.reading and telling.reading.meaning) == meaning
+
+
+@pytest.mark.parametrize(
+    ("lines", "line"),
+    [
+        (["Failed to allocate device vector A", "[Vector addition of 50000 elements]"], 0),
+        (["error: first", "Cannot open it", "done"], 1),
+        (["begins", "done"], 1),
+        (["Failed to a", "b: not found"], 1),
+        (["Failed to a", "panic: boom"], 1),
+        (["I saw no failure to report", "done"], 1),
+    ],
+)
+def test_a_line_without_a_word_of_an_error_does_not_hide_one(lines: list[str], line: int) -> None:
+    assert component_log.worded(lines, lines[-1]) == lines[line]
+    assert component_log.worded(lines, "") == ""
+
+
+def test_a_farewell_does_not_hide_the_error_before_what_was_cancelled() -> None:
+    lines = [BROKEN, CLOSED, "I0719 09:12:50.0 1 a.go:1] Shutting down"]
+    last = component_log.Telling(lines[-1])
+    assert component_log.decisive(lines, last, "library").line == BROKEN
+    assert component_log.decisive(lines[1:], last, "library").line == CLOSED
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [

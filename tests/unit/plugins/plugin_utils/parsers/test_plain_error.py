@@ -58,7 +58,8 @@ def test_an_error_of_settings_names_them_and_their_place(text: str, parts: list[
             "get listener for metrics: listen tcp 127.0.0.1:1338: bind: address already in use",
             ["127.0.0.1:1338"],
         ),
-        ("listen tcp :9100: bind: address already in use", [" :9100"]),
+        ("listen tcp :9100: bind: address already in use", [" :9100", "node-exporter"]),
+        ("listen tcp [::]:10256: bind: address already in use", ["[::]:10256", "kube-proxy"]),
         (
             "listen unix @/shim/moby/70/shim.sock: bind: address already in use: unknown",
             ["@/shim/moby/70/shim.sock"],

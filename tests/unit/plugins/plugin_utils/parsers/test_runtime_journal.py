@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    runtime,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers import runtime_journal
 from tests.unit.plugins.plugin_utils.faults.node.test_container_runtime import (
     CONFIG,
@@ -306,3 +309,11 @@ def test_the_plugin_that_others_lack_comes_first():
     ]
     assert runtime_journal.plugin_failure(lines).reason == 'a "b" c'
     assert runtime_journal.plugin_failure(lines[2:]) is None
+
+
+def test_the_newest_error_is_none_that_the_end_brought_about():
+    odd = 'containerd[7]: time="x" level=error msg="failed to load" error="odd"'
+    closed = 'containerd[7]: time="x" level=error msg="failed" error="http: Server closed"'
+    for said, line in (((odd, closed), odd), ((closed,), closed)):
+        record = runtime.RuntimeUnit(name="containerd.service", said=said)
+        assert runtime_journal.last_words(record).line == line

@@ -175,3 +175,24 @@ FAILS = HEADER + '"Failed to start ContainerManager" err="x"'
 def test_a_program_may_log_for_the_one_kubelet_that_it_runs(lines, is_own):
     (start,) = unit_journal.starts(lines)
     assert unit_journal.last(start).own is is_own
+
+
+ODD = 'E1124 07:00:00.000000 10 server.go:1] "Failed to do a thing" err="odd"'
+CLOSED = 'E1124 07:00:00.100000 10 server.go:1] "Failed to serve" err="http: Server closed"'
+CANCELLED = 'time="2022-01-31T19:32:29Z" level=error msg="Failed to check it: context canceled"'
+REMOVED = '{"level":"warn","msg":"data-dir used by this member must be removed"}'
+
+
+@pytest.mark.parametrize(
+    ("texts", "error"),
+    [
+        ([ODD, CLOSED], ODD),
+        ([CLOSED, CANCELLED], CANCELLED),
+        ([REMOVED, CANCELLED], REMOVED),
+        (["I1124 07:00:00.000000 10 server.go:1] Failed to say more"], ""),
+    ],
+)
+def test_the_last_error_is_none_that_the_end_brought_about(texts, error):
+    (start,) = unit_journal.starts([line(text) for text in texts])
+    found = unit_journal.last_error(start)
+    assert found.partition("]: ")[2] == error

@@ -144,6 +144,27 @@ def test_with_rke2_the_key_is_named_that_has_the_flag(world, lines, words, line)
     assert [proof.line for proof in one.evidence if proof.path == path] == [line] * bool(line)
 
 
+@pytest.mark.parametrize(
+    ("rows", "folder"),
+    [
+        ([], "/var/lib/rancher/rke2/server/db/etcd"),
+        ([{"line": 2, "key": "data-dir", "value": "/data/r"}], "/data/r/server/db/etcd"),
+    ],
+)
+def test_a_removed_member_of_rke2_is_told_with_its_own_folder(world, rows, folder):
+    stop(world, "etcd")
+    world.manifest("m2", "etcd", "--name=m2")
+    kubelet = world.data("m2", "kubelet")
+    kubelet["unit"]["name"] = "rke2-server.service"
+    files = [{"path": "/etc/rancher/rke2/config.yaml", "error": None, "settings": rows}]
+    kubelet["distribution"] = {"program": "rke2", "files": files}
+    lines = ["the member has been permanently removed from the cluster", "x: request cancelled"]
+    ended(world, component="etcd", lines=lines)
+    one = next(one for one in found(world) if one.component == "etcd")
+    facts(one.summary, "7 starts", lines[0])
+    assert f"move {folder} away, systemctl start rke2-server.service" in one.remedy
+
+
 def test_one_that_never_began_is_told_with_the_kubelets_words(world):
     stop(world)
     ended(world, restart=None, path=None, first=None, last=None, lines=[], kubelet=KUBELET)

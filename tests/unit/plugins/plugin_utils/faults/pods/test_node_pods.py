@@ -293,6 +293,27 @@ def test_a_workloads_own_mistake_is_no_fault_of_a_node(world):
 
 
 @pytest.mark.parametrize(
+    ("namespace", "line", "is_quoted"),
+    [
+        ("gpu-operator", "Failed to allocate device vector A (error code unknown error)!", True),
+        ("default", "Failed to allocate device vector A (error code unknown error)!", False),
+        ("gpu-operator", "", False),
+    ],
+)
+def test_what_an_add_on_says_at_its_end_is_quoted(world, namespace, line, is_quoted):
+    names = {"namespace": "gpu-operator", "pod": "nvidia-cuda-validator-rr9qz"}
+    ended_pods.end(world, container="cuda-validation", lines=[line], **names)
+    wait(world, owner="DaemonSet/v", state="Init:CrashLoopBackOff", message="back-off 5m0s")
+    row = world.data("api", "pod_start")["pods"][0]
+    row.update(namespace=namespace, names=[names["pod"]])
+    (finding,) = judged(world, "KM610")[1]
+    assert finding.severity == "info"
+    assert ("unknown error" in finding.summary) is is_quoted
+    assert [ref.text for ref in finding.evidence if ref.kind == "log"] == [line] * is_quoted
+    assert ("which is no fault of a node" in finding.summary) is not is_quoted
+
+
+@pytest.mark.parametrize(
     ("namespace", "name", "codes"),
     [
         ("kube-system", "kube-scheduler-w1", []),
