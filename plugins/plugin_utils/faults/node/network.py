@@ -356,6 +356,8 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> D
             crossed, more = model_pressure.describe_condition(kind, view.host.host, pressure)
             clauses += crossed or _eased(kind, pressure)
             proofs += more
+    if view.host is not None and "DiskPressure" in {row.type for row in conditions}:
+        advice = [*model_pressure.advice_on_logs(view.host.pressure), *advice]
     measured = ""
     if clauses:
         measured = f"; {'; '.join(clauses)}"
