@@ -176,6 +176,8 @@ _FOR_POD = re.compile(
     r"|[Ee]rror syncing pod|\b(?:Mount|Map|Attach)Volume\.|PostStart|PreStop|pod sandbox|exec in"
     r" container"
 )
+# Known messages that the end of a container leads to as well, for a moment.
+_OF_ENDS = frozenset(("exec-without-cgroup-of-container",))
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
 # Known messages about webhooks, aggregated APIs and kube-controller-manager. No other fault is
@@ -404,6 +406,8 @@ def _read(
     answer = error_answer.read(entry.line, _table(row.component))
     release = releases.version(row.component)
     cause = known_message.find((row.component, *places), entry.line, release, releases.of_node)
+    if cause is not None and cause.id in _OF_ENDS and not _is_said_for_long(entry):
+        cause = None
     is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
     if not is_of_workload and not is_obstacle:
