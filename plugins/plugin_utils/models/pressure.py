@@ -333,13 +333,13 @@ def _largest(node_pressure: Pressure, signals: set[str]) -> tuple[Large, bool] |
 
 def _largest_clauses(node_pressure: Pressure, signals: set[str]) -> Iterator[str]:
     """Yield clauses about the largest folder behind these signals, where one was counted."""
-    found = _largest(node_pressure, signals)
-    if found is None:
+    largest = _largest(node_pressure, signals)
+    if largest is None:
         return
-    folder, complete = found
+    folder, complete = largest
     yield f"the largest folder there is {folder.name} ({_content(folder, complete)})"
-    rotation = node_pressure.log_rotation
-    if rotation is not None and rotation.is_exceeded(folder.name, folder.value, folder.files):
+    rotation = _exceeded(node_pressure, folder)
+    if rotation is not None:
         yield rotation.clause(size(rotation.most * folder.files))
 
 
@@ -349,16 +349,18 @@ def advice_on_logs(node_pressure: Pressure) -> list[str]:
     The kubelet bounds what they hold (container_logs.py).
     """
     rows = node_pressure.measures_of("DiskPressure")
-    found = _largest(
-        node_pressure, {measure.signal for measure, _bound, crossed in rows if crossed}
-    )
+    signals = {measure.signal for measure, _bounds, crossed in rows if crossed}
+    largest = _largest(node_pressure, signals)
+    rotation = None if largest is None else _exceeded(node_pressure, largest[0])
+    return [] if rotation is None else [rotation.advice]
+
+
+def _exceeded(node_pressure: Pressure, folder: Large) -> container_logs.Rotation | None:
+    """Return how the kubelet rotates logs, where those in a folder are larger than that."""
     rotation = node_pressure.log_rotation
-    if found is None or rotation is None:
-        return []
-    folder, _complete = found
-    if not rotation.is_exceeded(folder.name, folder.value, folder.files):
-        return []
-    return [rotation.advice]
+    if rotation is None or not rotation.is_exceeded(folder.name, folder.value, folder.files):
+        return None
+    return rotation
 
 
 def _sharing(node_pressure: Pressure, names: set[str]) -> set[str]:

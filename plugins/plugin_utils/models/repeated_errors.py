@@ -404,10 +404,7 @@ def _read(
 ) -> Repeated:
     entry = replace(entry, line=entry.line[:LONGEST])
     answer = error_answer.read(entry.line, _table(row.component))
-    release = releases.version(row.component)
-    cause = known_message.find((row.component, *places), entry.line, release, releases.of_node)
-    if cause is not None and cause.id in _OF_ENDS and not _is_said_for_long(entry):
-        cause = None
+    cause = _known(row.component, entry, releases, places)
     is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
     if not is_of_workload and not is_obstacle:
@@ -416,6 +413,17 @@ def _read(
         of_machine = _of_machine(row.component, entry)
         answer, is_obstacle = of_machine or answer, of_machine is not None
     return Repeated(row, entry, answer, is_obstacle, cause)
+
+
+def _known(
+    component: str, entry: RepeatedError, releases: Releases, places: Iterable[str]
+) -> Known | None:
+    """Return the known cause of an error; one that an end leads to as well only after long."""
+    release = releases.version(component)
+    cause = known_message.find((component, *places), entry.line, release, releases.of_node)
+    if cause is not None and cause.id in _OF_ENDS and not _is_said_for_long(entry):
+        return None
+    return cause
 
 
 def _of_machine(component: str, entry: RepeatedError) -> Answer | None:
