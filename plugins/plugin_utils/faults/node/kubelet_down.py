@@ -149,7 +149,7 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
         hit = _with_denial(_down(host, status, document), status, document)
         yield present(hit, host=host.host, component=KUBELET)
     elif status.wait is not None:
-        hit = _waiting(host, status.unit.name, status.wait)
+        hit = _waiting(host, status.unit.name, status.wait, document)
         yield present(hit, host=host.host, component=KUBELET)
     elif status.state.kind not in (
         systemd_unit.RUNNING,
@@ -322,7 +322,7 @@ def _of_runtime(status: KubeletStatus) -> str:
     return "" if status.runtime is None else _first(status.runtime[0].cure)
 
 
-def _waiting(host: Host, name: str, wait: Wait) -> Detection:
+def _waiting(host: Host, name: str, wait: Wait, document: Mapping[str, Any]) -> Detection:
     """Return the hit of a start that does not end, because what it waits for does not come."""
     unit = one_line(name, 80)
     reason = overlay_base.reason(host.overlay, wait.message)
@@ -343,7 +343,9 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
     )
     if wait.is_whole:
         return hit
-    return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version, is_of_program=True)
+    lines = contract.answer(document, KubeletEnd).lines
+    texts = (*_with_address_of_vpn(lines, wait.line), wait.line)
+    return explained(hit, ("k3s", "rke2"), texts, host.machine.version, is_of_program=True)
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:

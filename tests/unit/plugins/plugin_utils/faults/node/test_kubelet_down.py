@@ -853,13 +853,17 @@ NO_MEMBER = (
         (None, "by another address than it has now"),
     ],
 )
-def test_an_address_of_a_vpn_that_etcd_has_no_member_for(world, addresses, cause):
+@pytest.mark.parametrize("is_waiting", [False, True], ids=["it ends", "it waits"])
+def test_an_address_of_a_vpn_that_etcd_has_no_member_for(world, addresses, cause, is_waiting):
     before = []
     if addresses:
         text = f'level=info msg="Node-ip changed to [{addresses}] due to VPN"'
         before = [entry(f'time="2026-08-13T15:38:41Z" {text}')]
     lines = [*AGAIN, *before, *dead(entry(NO_MEMBER), 1)]
     unit = {**LOOPS, "name": "k3s.service", "exec_main_status": 1}
+    if is_waiting:
+        lines = [*AGAIN, *before, entry(NO_MEMBER.replace("level=fatal", "level=info"))]
+        unit = {**STARTS, "name": "k3s.service"}
     (found,) = judged(world, unit, lines)[1]
     assert cause in found.summary
 
