@@ -92,13 +92,13 @@ def _hit(
     """Return the hit of a message.
 
     place: (host, node)
-    host: that host, None where it was not audited
+    host: None where it was not audited
     """
     match = _IMAGE.search(message)
     image = match.group(1)[:253] if match else "IMAGE"
     reason = pod_start_message.pull(message)
     because = f", because {reason.what}" if reason is not None else ""
-    setting = None if host is None else host.sandbox_setting
+    setting = host.sandbox_setting if host is not None else None
     ignored, advice = _unread_registry(host, message)
     return Detection(
         f"no new pod starts: the runtime lacks the image of the sandbox ({image}"
