@@ -19,6 +19,7 @@ READY = "ready"  # the message of the Node's condition Ready
 WAITING = "waiting"  # messages and events of pods that do not start
 SILENT = "silent"  # pods of several workloads that wait for long, without any message
 CGROUP_DRIVER = "cgroup driver"  # that of the kubelet
+REGISTRY = "registry"  # containerd's older configuration where it names no runtime
 SHIM = "shim"  # the kind of shims in containerd's configuration
 FLAGS = "flags"  # kubeadm's file of flags for the kubelet
 STATIC = "static pods"  # those that do not start, of manifests as old as the kubelet's start
@@ -47,6 +48,7 @@ class Defect:
     symptoms: each of them must be in the evidence
     links: the threads that confirm it; the last one has the correction
     sure: whether its symptoms hardly have another cause
+    betas: releases before the first one that have it too, as their numbers have no order here
     """
 
     program: str
@@ -58,13 +60,35 @@ class Defect:
     links: tuple[str, ...]
     sure: bool = True
     severity: str | None = None
+    betas: tuple[str, ...] = ()
 
     def has(self, version: str | None) -> bool:
         """Tell whether this release has the defect."""
+        if any((version or "").removeprefix("v") == beta for beta in self.betas):
+            return True
         return is_within(version, self.first, self.fixed)
 
 
+# plugins/cri/images/plugin.go of containerd: migrateConfig ends where there are no runtimes.
+UNREAD_REGISTRY = Defect(
+    CONTAINERD,
+    "2.0.0-rc.0",
+    "2.0.0-rc.1",
+    (Symptom((WAITING,), r"failed to (?:do request|resolve reference)"), Symptom((REGISTRY,))),
+    "of a configuration older than version 3 that names no runtime it leaves out the part registry"
+    " (mirrors, config_path, credentials) and sandbox_image, so that it asks no mirror",
+    "install containerd 2.0.0 or later; or write that part below"
+    ' plugins."io.containerd.cri.v1.images" in a file with version = 3, and restart containerd',
+    (
+        "https://github.com/containerd/containerd/issues/9886",
+        "https://github.com/containerd/containerd/issues/10120",
+        "https://github.com/containerd/containerd/pull/10121",
+    ),
+    sure=False,
+    betas=("2.0.0-beta.1", "2.0.0-beta.2"),
+)
 DEFECTS = (
+    UNREAD_REGISTRY,
     Defect(
         CONTAINERD,
         "1.4.4",

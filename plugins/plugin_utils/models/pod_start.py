@@ -147,9 +147,12 @@ def _uncreated(cluster: Cluster, row: WaitingPods) -> tuple[Trouble, str, str] |
         return None
     versions = cluster.versions(row.node)
     trouble = pod_start_message.trouble(event.reason, event.message, versions)
-    if trouble is None or pod_start_message.base(trouble.kind) not in UNCREATED:
+    if trouble is None:
         return None
-    return trouble, event.reason, event.message
+    kind = trouble.kind
+    if pod_start_message.base(kind) in UNCREATED or pod_start_message.is_of_machine(kind):
+        return trouble, event.reason, event.message
+    return None
 
 
 def removed_image(cluster: Cluster, node: str | None) -> str:

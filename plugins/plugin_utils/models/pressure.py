@@ -20,7 +20,7 @@ from ..evidence.answers.process_holder import Holder
 from ..evidence.document import one_line
 from ..parsers import pflag
 from ..safe_io import yaml_nodes
-from . import limits
+from . import container_logs, limits
 from .kubelet import config as kubelet_config
 from .kubelet.config import KubeletConfig, Setting
 from .result import EvidenceRef
@@ -139,6 +139,7 @@ class Pressure:
     """What one host says of pressure.
 
     problem: why its thresholds may be others
+    log_rotation: how the kubelet rotates the logs of containers, None where that is not known
     """
 
     measures: tuple[Measure, ...] = ()
@@ -147,6 +148,7 @@ class Pressure:
     memory: tuple[Large, ...] = ()
     threads: tuple[Large, ...] = ()
     problem: str = ""
+    log_rotation: container_logs.Rotation | None = None
 
     def measures_of(self, condition: str) -> Iterator[tuple[Measure, list[Threshold], bool]]:
         """Yield each measure of a condition, its thresholds, and whether one is crossed now."""
@@ -178,6 +180,7 @@ def extract(document: Mapping[str, Any]) -> Pressure:
         tuple(_processes(largest.memory, "rss")),
         tuple(_processes(largest.threads, "threads")),
         config.problem,
+        container_logs.rotation(config),
     )
 
 
@@ -303,7 +306,7 @@ def describe_condition(
         signals = {measure.signal for measure, _bound, crossed in rows if crossed}
         short = _sharing(node_pressure, {signal.partition(".")[0] for signal in signals})
         proofs += _large_folders(host, node_pressure, short)
-        clauses += _largest(node_pressure, signals)
+        clauses += _largest_clauses(node_pressure, signals)
     return clauses, [*proofs, *_processes_of(condition, host, node_pressure)]
 
 
@@ -317,16 +320,47 @@ def _processes_of(condition: str, host: str, node_pressure: Pressure) -> Iterato
             yield _process(host, process, f"{process.value} threads")
 
 
-def _largest(node_pressure: Pressure, signals: set[str]) -> list[str]:
-    """Return a clause about the largest folder behind these signals, where one was counted."""
+def _largest(node_pressure: Pressure, signals: set[str]) -> tuple[Large, bool] | None:
+    """Return the largest folder behind these signals, and whether all of it was counted."""
     names = _sharing(node_pressure, {signal.partition(".")[0] for signal in signals})
     filesystems = [row for row in node_pressure.filesystems if row.name in names]
     folders = [(folder, row.complete) for row in filesystems for folder in row.folders]
     if not folders:
-        return []
+        return None
     is_of_inodes = all(signal.endswith(".inodesFree") for signal in signals)
-    largest, complete = max(folders, key=lambda row: row[0].files if is_of_inodes else row[0].value)
-    return [f"the largest folder there is {largest.name} ({_content(largest, complete)})"]
+    return max(folders, key=lambda row: row[0].files if is_of_inodes else row[0].value)
+
+
+def _largest_clauses(node_pressure: Pressure, signals: set[str]) -> Iterator[str]:
+    """Yield clauses about the largest folder behind these signals, where one was counted."""
+    largest = _largest(node_pressure, signals)
+    if largest is None:
+        return
+    folder, complete = largest
+    yield f"the largest folder there is {folder.name} ({_content(folder, complete)})"
+    rotation = _exceeded(node_pressure, folder)
+    if rotation is not None:
+        yield rotation.clause(size(rotation.most * folder.files))
+
+
+def advice_on_logs(node_pressure: Pressure) -> list[str]:
+    """Return what to do about logs of containers, where those of the largest folder are too large.
+
+    The kubelet bounds what they hold (container_logs.py).
+    """
+    rows = node_pressure.measures_of("DiskPressure")
+    signals = {measure.signal for measure, _bounds, crossed in rows if crossed}
+    largest = _largest(node_pressure, signals)
+    rotation = None if largest is None else _exceeded(node_pressure, largest[0])
+    return [] if rotation is None else [rotation.advice]
+
+
+def _exceeded(node_pressure: Pressure, folder: Large) -> container_logs.Rotation | None:
+    """Return how the kubelet rotates logs, where those in a folder are larger than that."""
+    rotation = node_pressure.log_rotation
+    if rotation is None or not rotation.is_exceeded(folder.name, folder.value, folder.files):
+        return None
+    return rotation
 
 
 def _sharing(node_pressure: Pressure, names: set[str]) -> set[str]:

@@ -25,6 +25,7 @@ from .machine import Machine
 
 KUBEADM_FLAGS = "kubeadm-flags.env"
 RUNTIME_TYPE, MAX_SHIMS = "runtime_type", 5
+VERSION_3 = 3  # of containerd's configuration, which came with containerd 2
 _WITHOUT_FLAGS = re.compile(r"(?m)^[ \t]*KUBELET_KUBEADM_ARGS=(?:\"[ \t]*\"|'[ \t]*'|)[ \t]*$")
 # "systemd 237" in Debian and Ubuntu; the first line of `mount --version` of util-linux.
 _UTIL_LINUX = re.compile(r"util-linux (\d[\w.~+-]{0,30})")
@@ -39,6 +40,8 @@ class Releases:
     without_flags: the file of kubeadm's flags for the kubelet, where it has none; otherwise empty
     shims: file, line and kind of the shims that containerd's configuration names
     of_node: the releases of its kernel and of the runtime that answers its kubelet
+    without_runtimes: containerd's configuration where it is older than version 3 and no file of it
+    names a runtime; otherwise empty
     """
 
     programs: tuple[tuple[str, str], ...] = ()
@@ -46,6 +49,7 @@ class Releases:
     without_flags: str = ""
     shims: tuple[tuple[str, int | None, str], ...] = ()
     of_node: Versions = ()
+    without_runtimes: str = ""
 
     def version(self, program: str) -> str | None:
         """Return the version of a program, None where it is not known."""
@@ -75,6 +79,7 @@ def extract(
         _without_flags(kubelet),
         tuple(_shims(contract.answer(document, Cri)))[:MAX_SHIMS],
         of_node(document),
+        _without_runtimes(contract.answer(document, Cri)),
     )
 
 
@@ -114,6 +119,15 @@ def _shims(cri: Cri) -> Iterator[tuple[str, int | None, str]]:
         for row in file.lines:
             if row.key == RUNTIME_TYPE:
                 yield one_line(file.path, 253), row.line, one_line(row.value.strip("\"'"), 100)
+
+
+def _without_runtimes(cri: Cri) -> str:
+    """Return containerd's older configuration where no file of it names a runtime."""
+    if not cri.files or any(file.error for file in cri.files):
+        return ""
+    if (cri.files[0].version or 1) >= VERSION_3 or next(_shims(cri), None) is not None:
+        return ""
+    return one_line(cri.files[0].path, 253)
 
 
 def _cgroup_driver(kubelet: Kubelet) -> str:

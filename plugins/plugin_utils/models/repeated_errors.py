@@ -180,6 +180,8 @@ _FOR_POD = re.compile(
     r"|[Ee]rror syncing pod|\b(?:Mount|Map|Attach)Volume\.|PostStart|PreStop|pod sandbox|exec in"
     r" container"
 )
+# Known messages that the end of a container leads to as well, for a moment.
+_OF_ENDS = frozenset(("exec-without-cgroup-of-container",))
 _MIRROR_POD = re.compile(r"[Ff]ailed creating a mirror pod")
 _OF_RUNTIME = re.compile(r"rpc error: code = ")
 # Known messages about webhooks, aggregated APIs and kube-controller-manager. No other fault is
@@ -415,8 +417,7 @@ def _read(
 ) -> Repeated:
     entry = replace(entry, line=entry.line[:LONGEST])
     answer = error_answer.read(entry.line, _table(row.component))
-    release = releases.version(row.component)
-    cause = known_message.find((row.component, *places), entry.line, release, releases.of_node)
+    cause = _known(row.component, entry, releases, places)
     is_of_workload = cause is not None and cause.is_of_workload
     is_obstacle = cause is not None and _is_own(entry, cause)
     if not is_of_workload and not is_obstacle:
@@ -425,6 +426,17 @@ def _read(
         of_machine = _of_machine(row.component, entry)
         answer, is_obstacle = of_machine or answer, of_machine is not None
     return Repeated(row, entry, answer, is_obstacle, cause)
+
+
+def _known(
+    component: str, entry: RepeatedError, releases: Releases, places: Iterable[str]
+) -> Known | None:
+    """Return the known cause of an error; one that an end leads to as well only after long."""
+    release = releases.version(component)
+    cause = known_message.find((component, *places), entry.line, release, releases.of_node)
+    if cause is not None and cause.id in _OF_ENDS and not _is_said_for_long(entry):
+        return None
+    return cause
 
 
 def _of_machine(component: str, entry: RepeatedError) -> Answer | None:

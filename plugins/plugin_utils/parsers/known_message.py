@@ -117,6 +117,7 @@ OF_NODES = frozenset(
         "nvme-over-tcp-not-loaded",
         "rbd-module-not-loaded",
         "rbd-program-missing",
+        "root-mount-not-shared",
         "seccomp-library-too-old",
         "vsphere-disk-without-uuid",
         "zfs-not-in-kernel",

@@ -107,6 +107,10 @@ def _texts(cluster: Cluster, view: NodeView) -> Iterator[Said]:
         text = f"runtime_type is {kind}"
         proof = EvidenceRef("file", host, path=path, line=line, text=text)
         yield Said(known_defects.SHIM, kind, proof)
+    if releases.without_runtimes:
+        path, text = releases.without_runtimes, "older than version 3, and names no runtime"
+        proof = EvidenceRef("file", host, path=path, text=text)
+        yield Said(known_defects.REGISTRY, path, proof)
     if releases.without_flags and view.control_plane:  # where kubeadm upgrade apply runs
         path = releases.without_flags
         proof = EvidenceRef("file", host, path=path, text="KUBELET_KUBEADM_ARGS has no flags")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from ....module_utils.shared.text import counted
@@ -97,6 +98,8 @@ SERVER = "rke2-server.service"
 WITH_UNIT = "nodes whose kubelet has a unit of systemd"
 EMPTY = "it is empty"  # files.EMPTY of the collector
 CGROUPS = "/sys/fs/cgroup/"
+# pkg/executor/embed/embed.go and pkg/etcd/etcd.go of k3s
+OF_VPN, NO_MEMBER = " due to VPN", "not a member of the etcd cluster"
 # systemd starts it no more by itself.
 ENDED_FOR_GOOD = (systemd_unit.FAILED, systemd_unit.GAVE_UP)
 # Causes that a rule about the last line makes more exact; the others name what is wrong, and a file
@@ -146,7 +149,7 @@ def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult
         hit = _with_denial(_down(host, status, document), status, document)
         yield present(hit, host=host.host, component=KUBELET)
     elif status.wait is not None:
-        hit = _waiting(host, status.unit.name, status.wait)
+        hit = _waiting(host, status.unit.name, status.wait, document)
         yield present(hit, host=host.host, component=KUBELET)
     elif status.state.kind not in (
         systemd_unit.RUNNING,
@@ -275,12 +278,23 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
         # The kubelet logs what the kernel refused, and ends with what followed from that.
         yield from (line for line in reversed(lines) if CGROUPS in line)
     if status.death is not None:
+        yield from _with_address_of_vpn(lines, status.death.line)
         yield status.death.line
     if status.child is not None:
         yield status.child.line
     yield status.last
     if status.death is None or status.death.cause == exit_cause.UNKNOWN:
         yield from reversed(lines)
+
+
+def _with_address_of_vpn(lines: Sequence[str], last: str) -> Iterator[str]:
+    """Yield the newest line in which k3s takes its address from a VPN, and the last line after it.
+
+    The last line names the address that etcd has no member for, and not where it comes from.
+    """
+    if NO_MEMBER in last:
+        addresses = (line for line in reversed(lines) if OF_VPN in line)
+        yield from (f"{line} {last}" for line in islice(addresses, 1))
 
 
 def _server_beside(document: Mapping[str, Any], status: KubeletStatus) -> tuple[str, str]:
@@ -308,7 +322,7 @@ def _of_runtime(status: KubeletStatus) -> str:
     return "" if status.runtime is None else _first(status.runtime[0].cure)
 
 
-def _waiting(host: Host, name: str, wait: Wait) -> Detection:
+def _waiting(host: Host, name: str, wait: Wait, document: Mapping[str, Any]) -> Detection:
     """Return the hit of a start that does not end, because what it waits for does not come."""
     unit = one_line(name, 80)
     reason = overlay_base.reason(host.overlay, wait.message)
@@ -329,7 +343,9 @@ def _waiting(host: Host, name: str, wait: Wait) -> Detection:
     )
     if wait.is_whole:
         return hit
-    return explained(hit, ("k3s", "rke2"), (wait.line,), host.machine.version, is_of_program=True)
+    lines = contract.answer(document, KubeletEnd).lines
+    texts = (*_with_address_of_vpn(lines, wait.line), wait.line)
+    return explained(hit, ("k3s", "rke2"), texts, host.machine.version, is_of_program=True)
 
 
 def _order(document: Mapping[str, Any], status: KubeletStatus, unit: str) -> tuple[str, str]:

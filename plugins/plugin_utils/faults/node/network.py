@@ -346,7 +346,6 @@ def _eased(condition: str, pressure: model_pressure.Pressure) -> list[str]:
 
 def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> Detection:
     resources = [_resource(condition) for condition in conditions]
-    advice = [PRESSURES[condition.type or ""][2] for condition in conditions]
     proofs: list[EvidenceRef] = []
     clauses: list[str] = []
     for condition in conditions:
@@ -363,11 +362,19 @@ def _pressed(cluster: Cluster, view: NodeView, conditions: list[Condition]) -> D
         f"the node is short of {' and of '.join(resources)}: its kubelet evicts pods, and no new"
         f" ones come{measured}",
         tuple(proofs),
-        f"{'; '.join(advice)}. The kubelet takes the condition back itself, and the node lifecycle"
-        " controller its taint",
+        f"{'; '.join(_advice(view, conditions))}. The kubelet takes the condition back itself, and"
+        " the node lifecycle controller its taint",
         host=wording.host_name(view),
         node=view.name,
     )
+
+
+def _advice(view: NodeView, conditions: list[Condition]) -> Iterator[str]:
+    """Yield what to do about these conditions, what tells most first."""
+    types = [condition.type or "" for condition in conditions]
+    if view.host is not None and "DiskPressure" in types:
+        yield from model_pressure.advice_on_logs(view.host.pressure)
+    yield from (PRESSURES[kind][2] for kind in types)
 
 
 def _resource(condition: Condition) -> str:

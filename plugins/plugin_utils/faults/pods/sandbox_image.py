@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.pod_start import PodEvents, PodStart
 from ...evidence.document import ends, one_line
-from ...models import ages, pod_start
+from ...models import ages, known_defects, pod_start
 from ...models.cluster import Cluster, Host
 from ...models.repeated_errors import SandboxImage
 from ...models.result import EvidenceRef, Missing
@@ -72,44 +72,65 @@ def _by_events(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detect
     text = f"{times(row.count)}, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
     about = f"Pod {one_line(row.pod, 320)}"
     proof = EvidenceRef("api", cluster.api_host, object=about, text=text)
-    setting = next((host.sandbox_setting for host in cluster.hosts if host.node == row.node), None)
-    return _hit(row.message, proof, (wording.host_of(cluster, node), node), setting)
+    host = next((host for host in cluster.hosts if host.node == row.node), None)
+    return _hit(row.message, proof, (wording.host_of(cluster, node), node), host)
 
 
 def _by_log(host: Host, error: SandboxImage) -> Detection:
     """Return the hit of what a node's own journal has: static pods need no API server."""
     proof = EvidenceRef("log", host.host, object=error.source, text=ends(error.line, 600))
     place = (host.host, host.node)
-    return _hit(component_log.text(error.line), proof, place, host.sandbox_setting)
+    return _hit(component_log.text(error.line), proof, place, host)
 
 
 def _hit(
     message: str,
     proof: EvidenceRef,
     place: tuple[str | None, str | None],
-    setting: SandboxSetting | None,
+    host: Host | None,
 ) -> Detection:
     """Return the hit of a message.
 
     place: (host, node)
-    setting: of that host, None where it was not audited
+    host: None where it was not audited
     """
     match = _IMAGE.search(message)
     image = match.group(1)[:253] if match else "IMAGE"
     reason = pod_start_message.pull(message)
     because = f", because {reason.what}" if reason is not None else ""
+    setting = host.sandbox_setting if host is not None else None
+    ignored, advice = _unread_registry(host, message)
     return Detection(
         f"no new pod starts: the runtime lacks the image of the sandbox ({image}"
         f"{_set_by(setting, image)}), and"
-        f" cannot pull it{because}",
+        f" cannot pull it{because}{ignored}",
         (proof,),
-        f"pull it on that node (crictl pull {image}), or bring it there (ctr -n k8s.io images"
-        " import, with docker: docker load); or name an image that the node reaches in the"
+        f"{advice}pull it on that node (crictl pull {image}), or bring it there (ctr -n k8s.io"
+        " images import, with docker: docker load); or name an image that the node reaches in the"
         " runtime's configuration (sandbox_image, pinned_images.sandbox, pause_image; with docker"
         " --pod-infra-container-image of the kubelet or of cri-dockerd) and restart it; see what"
         " removed it: image collectors besides the kubelet take what no container names",
         host=place[0],
         node=place[1],
+    )
+
+
+def _unread_registry(host: Host | None, message: str) -> tuple[str, str]:
+    """Return that containerd asks no mirror that its configuration names, and what to do (KM536).
+
+    Both are empty where its release takes these names over.
+    """
+    defect = known_defects.UNREAD_REGISTRY
+    if host is None or not host.releases.without_runtimes:
+        return "", ""
+    version = dict(host.releases.of_node).get(known_defects.CONTAINERD)
+    is_shown = any(row.is_in(known_defects.WAITING, message) for row in defect.symptoms)
+    if not is_shown or not defect.has(version):
+        return "", ""
+    path = host.releases.without_runtimes
+    return (
+        f". containerd {version} asks no mirror that {path} names (KM536)",
+        f"where it names one, {defect.advice}; else ",
     )
 
 

@@ -5,7 +5,8 @@
 
 An agent asks its server again and again, and its unit stays in its start. A server that is not up
 yet answers later. One that refuses the agent, or whose certificate is not valid, does so until
-an operator changes it. A server waits for its own etcd, which no member of another cluster takes.
+an operator changes it. A server waits for its own etcd, which no member of another cluster takes,
+and which has to know the server by its address.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ _CLUSTER = re.compile(r"cluster at https://(?P<address>[^\s/:]{1,200}(?::\d{1,5}
 _SELF = re.compile(r"(?:127\.\d|localhost|\[?::1)")
 _DOORS = {"rke2": "9345", "k3s": "6443"}  # at which a server answers to agents, unless told else
 # pkg/daemons/agent, pkg/agent/containerd and pkg/agent/tunnel: an agent that has its configuration.
-_WENT_ON = re.compile(r"Running (?:kubelet|containerd)\b|Connecting to proxy\b")
+_WENT_ON = re.compile(
+    r"Running (?:kubelet|containerd)\b|Connecting to proxy\b|Connection to etcd is ready"
+    r"|[Ee]tcd data store connection OK"
+)
 # Known messages about the machine itself, which asking again does not change.
 _OF_MACHINE = frozenset(
     ("k3s-overlay-not-supported", "k3s-node-address-on-no-interface", "k3s-programs-not-unpacked")
@@ -61,6 +65,15 @@ _OTHER_CLUSTER = re.compile(r"request sent was ignored by .{0,80}cluster ID mism
 _CLUSTERS = re.compile(
     r'"remote-peer-cluster-id":"(?P<there>[0-9a-f]{1,16})".{1,200}'
     r'"local-member-cluster-id":"(?P<here>[0-9a-f]{1,16})"'
+)
+# pkg/etcd/etcd.go of k3s: the member of the same name, which no other server has, is elsewhere.
+_OTHER_ADDRESS = re.compile(
+    r"not a member of the etcd cluster\. Found \[(?:[^\]]{0,400} )?(?P<name>[\w.-]{1,120})="
+    r"(?P<there>[^\s\]]{1,120})(?: [^]]{0,400})?\], expect: (?P=name)=(?P<here>[^\s\"\\]{1,120})"
+)
+_COMPARE = (
+    "compare both with ip -br address: this server needs the former address (node-ip in config.yaml"
+    " where the machine has it), or its member the present one"
 )
 _MEMBER = (
     "find out which of the two has the data that counts: the one that was restored last"
@@ -127,6 +140,9 @@ def find(lines: Sequence[str]) -> Wait | None:
     for line in starts[-1].lines[: -READ - 1 : -1]:
         if _OTHER_CLUSTER.search(line.text):
             return _of_another_cluster(line)
+        member = _OTHER_ADDRESS.search(line.text)
+        if member is not None:
+            return _at_another_address(line, member)
         logged = _LOGRUS.match(line.text)
         if logged is None:
             continue
@@ -155,6 +171,14 @@ def _of_another_cluster(line: Said) -> Wait:
     if ids is not None:
         clause += f" ({ids.group('here')} here, {ids.group('there')} there)"
     return Wait(message, clause, _MEMBER, line.raw, is_whole=True)
+
+
+def _at_another_address(line: Said, member: re.Match[str]) -> Wait:
+    """Return that etcd knows a server by another address than it has."""
+    there, here = member.group("there"), member.group("here")
+    clause = "its etcd has it as a member at another address"
+    message = f"{member.group('name')} is at {there}, and the server looks for it at {here}"
+    return Wait(message[:LONGEST], clause, _COMPARE, line.raw)
 
 
 def _times(start: Start, answer: str) -> int:

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.known_defects import (
     DEFECTS,
     READY,
+    UNREAD_REGISTRY,
     WAITING,
     Symptom,
 )
@@ -34,3 +35,20 @@ def test_each_defect_has_a_range_symptoms_and_links(defect):
     assert all(re.compile(symptom.text) for symptom in defect.symptoms)
     assert len(defect.links) >= 2
     assert all(link.startswith("https://github.com/") for link in defect.links)
+
+
+@pytest.mark.parametrize(
+    ("version", "has"),
+    [
+        ("v2.0.0-beta.2", True),
+        ("2.0.0-beta.1", True),
+        ("2.0.0-rc.0", True),
+        ("2.0.0-beta.0", False),
+        ("2.0.0-rc.1", False),
+        ("2.0.0", False),
+        ("1.7.13", False),
+        (None, False),
+    ],
+)
+def test_betas_are_those_that_are_named(version, has):
+    assert UNREAD_REGISTRY.has(version) is has

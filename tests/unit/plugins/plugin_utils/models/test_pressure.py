@@ -163,6 +163,25 @@ def test_a_disk_under_pressure(world):
     assert "30.0 GiB in 12 files" in told["/var/log/pods/a_b_c"]
 
 
+@pytest.mark.parametrize(
+    ("path", "size", "is_named"),
+    [
+        ("/var/log/pods", 30 * GIB, True),
+        ("/var/log/pods", GIB, False),
+        ("/var/lib/containerd", 30 * GIB, False),
+    ],
+)
+def test_logs_of_containers_that_the_kubelet_should_have_rotated(world, path, size, is_named):
+    put(world, "pressure", measured(filesystem()))
+    folders = [{"path": path, "bytes": size, "files": 120}]
+    counted = {"name": "nodefs", "folders": folders, "bytes": 31 * GIB, "complete": False}
+    put(world, "largest", {"filesystems": [counted]})
+    found = pressed(world, "DiskPressure")
+    assert ("containerLogMaxSize 10Mi (the kubelet's default)" in found.summary) is is_named
+    assert ("hold at most 1.2 GiB" in found.summary) is is_named
+    assert ("find /var/log/pods" in found.remedy) is is_named
+
+
 def test_of_inodes_the_folder_with_the_most_files_is_the_largest(world):
     short = filesystem(free=90 * GIB) | {"inodes": 1000, "inodes_free": 10}
     put(world, "pressure", measured(short))

@@ -115,3 +115,25 @@ def test_a_component_has_the_release_of_its_process_or_of_its_image(world):
     files = tuple(replace(use, tag="latest", version=None) for use in plane.files)
     without = replace(plane, processes=(), files=files)
     assert releases.extract(evidence, plane=without).version("kube-scheduler") is None
+
+
+@pytest.mark.parametrize(
+    ("files", "path"),
+    [
+        ([{"path": "/etc/containerd/config.toml", "version": 2}], "/etc/containerd/config.toml"),
+        ([{"path": "/etc/containerd/config.toml"}], "/etc/containerd/config.toml"),
+        ([{"path": "/etc/containerd/config.toml", "version": 3}], ""),
+        ([{"path": "/etc/containerd/config.toml", "version": 2, "error": "denied"}], ""),
+        (
+            [
+                {"path": "/etc/containerd/config.toml", "version": 2},
+                {"path": "/etc/containerd/a.toml", "lines": [{"key": "runtime_type"}]},
+            ],
+            "",
+        ),
+        ([], ""),
+    ],
+)
+def test_an_older_configuration_of_containerd_without_runtimes(files, path):
+    document = {"collectors": {"cri": {"status": "ok", "data": {"files": files}}}}
+    assert releases.extract(document).without_runtimes == path

@@ -217,6 +217,29 @@ def test_shims_of_the_first_version_are_named(quiet, runtime, kind, shown):
     assert found(quiet) == ([("containerd", "w1", "warning")] if shown else [])
 
 
+PULL = (
+    'failed to pull and unpack image "registry.example.com/a:1": failed to resolve reference'
+    ' "registry.example.com/a:1": failed to do request: dial tcp 192.0.2.10:443: connect: refused'
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "message", "shown"),
+    [
+        ("2.0.0-beta.2", 2, PULL, True),
+        ("2.0.0-beta.2", 3, PULL, False),
+        ("2.0.0-beta.2", 2, "no space left on device", False),
+        ("2.0.0-rc.1", 2, PULL, False),
+    ],
+)
+def test_mirrors_that_containerd_does_not_take_over(quiet, release, version, message, shown):
+    node(quiet)["runtime_version"] = f"containerd://{release}"
+    file = {"path": "/etc/containerd/config.toml", "version": version, "error": None, "lines": []}
+    quiet.documents["w1"]["collectors"]["cri"] = {"status": "ok", "data": {"files": [file]}}
+    waiting(quiet, message)
+    assert found(quiet) == ([("containerd", "w1", "warning")] if shown else [])
+
+
 @pytest.mark.parametrize(
     ("release", "changed", "started", "shown"),
     [

@@ -838,6 +838,36 @@ def test_the_cause_of_a_known_message_is_told_wherever_it_is_quoted(
     assert f"Known cause: {words}" in found.summary
 
 
+NO_MEMBER = (
+    'time="2026-08-13T15:38:44Z" level=fatal msg="Failed to start etcd: this server is a not a'
+    " member of the etcd cluster. Found [m1-1f9a7c2e=https://192.0.2.11:2380], expect:"
+    ' m1-1f9a7c2e=https://198.51.100.84:2380"'
+)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "cause"),
+    [
+        ("198.51.100.84 fd7a::84", "takes 198.51.100.84, the address of the VPN"),
+        ("198.51.100.85", "by another address than it has now"),
+        (None, "by another address than it has now"),
+    ],
+)
+@pytest.mark.parametrize("is_waiting", [False, True], ids=["it ends", "it waits"])
+def test_an_address_of_a_vpn_that_etcd_has_no_member_for(world, addresses, cause, is_waiting):
+    before = []
+    if addresses:
+        text = f'level=info msg="Node-ip changed to [{addresses}] due to VPN"'
+        before = [entry(f'time="2026-08-13T15:38:41Z" {text}')]
+    lines = [*AGAIN, *before, *dead(entry(NO_MEMBER), 1)]
+    unit = {**LOOPS, "name": "k3s.service", "exec_main_status": 1}
+    if is_waiting:
+        lines = [*AGAIN, *before, entry(NO_MEMBER.replace("level=fatal", "level=info"))]
+        unit = {**STARTS, "name": "k3s.service"}
+    (found,) = judged(world, unit, lines)[1]
+    assert cause in found.summary
+
+
 @pytest.mark.parametrize(
     ("name", "state", "enabled", "is_named"),
     [

@@ -341,6 +341,22 @@ def test_a_component_of_the_control_plane_is_no_workload(world, namespace, name,
     assert [item.code for item in found] == codes
 
 
+NOT_SHARED = (
+    'Error: failed to start container "smb": Error response from daemon: path /var/lib/kubelet is'
+    " mounted on {} but it is not a shared mount"
+)
+
+
+@pytest.mark.parametrize(
+    ("mount", "codes"), [("/", ["KM600"]), ("/data", ["KM610"])], ids=["the root", "a mount"]
+)
+def test_a_container_that_the_machine_keeps_from_its_start_does_not_end(world, mount, codes):
+    """The next try of docker to start a container waits as after a crash."""
+    wait(world, state="CrashLoopBackOff", event=("Failed", NOT_SHARED.format(mount)))
+    found = world.judge(faults={"KM600", "KM610"}, deep=True).findings
+    assert [item.code for item in found] == codes
+
+
 def test_the_answer_of_the_registry_is_quoted(world):
     answer = "unexpected status from HEAD request to https://reg.example/v2/a: 403 Forbidden"
     text = f'Failed to pull image "reg.example/a:1": {"wrapped: " * 30}{answer}'

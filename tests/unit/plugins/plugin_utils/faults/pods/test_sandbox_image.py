@@ -49,6 +49,18 @@ def test_what_is_over_or_of_another_image_is_clear(world):
     assert set(judged(world, "KM605")[0]) <= {"not_applicable"}
 
 
+@pytest.mark.parametrize(("release", "named"), [("2.0.0-beta.2", True), ("2.0.0", False)])
+def test_mirrors_that_containerd_does_not_take_over(world, release, named):
+    file = {"path": "/etc/containerd/config.toml", "version": 2, "error": None, "lines": []}
+    data = {"name": "containerd", "version": release, "files": [file]}
+    world.documents["w1"]["collectors"]["cri"] = {"status": "ok", "data": data}
+    request = "pull image: failed to do request: dial tcp 192.0.2.10:443: connect: refused"
+    wait(world, event=(EVENT[0], EVENT[1].replace("pull image: dial", request + ": dial")))
+    _verdicts, (finding,) = judged(world, "KM605")
+    assert ("asks no mirror that /etc/containerd/config.toml names" in finding.summary) is named
+    assert (f"containerd {release}" in finding.summary) is named
+
+
 PAUSE = (
     "E0216 19:39:20.989274    9262 remote_runtime.go:105] RunPodSandbox from runtime service failed"
     ': rpc error: code = Unknown desc = failed pulling image "k8s.gcr.io/pause:3.2": Error response'

@@ -52,6 +52,34 @@ def test_what_does_not_pass_by_itself(line, message, advice):
     assert found.line == line
 
 
+FOUND = (
+    "this server is a not a member of the etcd cluster. Found [m2-96a67933=https://192.0.2.4:2380"
+    " m1-5d1ce7ce=https://192.0.2.3:2380 m3-09ac1081=https://192.0.2.2:2380], expect: "
+)
+
+
+# k3d#262 and k3s#7558
+@pytest.mark.parametrize(
+    ("words", "expected", "here"),
+    [
+        ("Failed to test data store connection: ", "m1-5d1ce7ce=192.0.2.5", "192.0.2.5"),
+        ("Failed to test etcd connection: ", "m1-5d1ce7ce=https://[fd00::5]:2380", "[fd00::5]"),
+    ],
+)
+def test_a_server_whose_etcd_has_it_at_another_address_waits_for_good(words, expected, here):
+    line = logged(words + FOUND + expected)
+    found = waiting_start.find([STARTING, line])
+    assert found is not None
+    assert "m1-5d1ce7ce is at https://192.0.2.3:2380" in found.message
+    assert here in found.message
+    assert waiting_start.find([STARTING, line, logged("Connection to etcd is ready")]) is None
+
+
+def test_a_member_that_is_not_added_yet_may_come():
+    line = logged(f"Failed to test etcd connection: {FOUND}m4-1f9a7c2e=https://192.0.2.6:2380")
+    assert waiting_start.find([STARTING, line]) is None
+
+
 OVERLAY = (
     r"\"overlayfs\" snapshotter cannot be enabled for \"/var/lib/rancher/k3s/agent/containerd\","
     r" try using \"fuse-overlayfs\" or \"native\": failed to mount overlay: invalid argument"
