@@ -18,6 +18,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.sandbox_setting import SandboxSetting
 from ...parsers import component_log, pod_start_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..dropped_settings import of_sandbox, with_dropped
 from ..node import wording
 from . import node_pods
 
@@ -72,33 +73,34 @@ def _by_events(cluster: Cluster, name: str, rows: Sequence[PodEvents]) -> Detect
     text = f"{times(row.count)}, last {one_line(row.last, 40)}: {ends(row.message, 600)}"
     about = f"Pod {one_line(row.pod, 320)}"
     proof = EvidenceRef("api", cluster.api_host, object=about, text=text)
-    setting = next((host.sandbox_setting for host in cluster.hosts if host.node == row.node), None)
-    return _hit(row.message, proof, (wording.host_of(cluster, node), node), setting)
+    host = next((host for host in cluster.hosts if host.node == row.node), None)
+    return _hit(row.message, proof, (wording.host_of(cluster, node), node), host)
 
 
 def _by_log(host: Host, error: SandboxImage) -> Detection:
     """Return the hit of what a node's own journal has: static pods need no API server."""
     proof = EvidenceRef("log", host.host, object=error.source, text=ends(error.line, 600))
     place = (host.host, host.node)
-    return _hit(component_log.text(error.line), proof, place, host.sandbox_setting)
+    return _hit(component_log.text(error.line), proof, place, host)
 
 
 def _hit(
     message: str,
     proof: EvidenceRef,
     place: tuple[str | None, str | None],
-    setting: SandboxSetting | None,
+    host: Host | None,
 ) -> Detection:
     """Return the hit of a message.
 
     place: (host, node)
-    setting: of that host, None where it was not audited
+    host: None where it was not audited
     """
     match = _IMAGE.search(message)
     image = match.group(1)[:253] if match else "IMAGE"
     reason = pod_start_message.pull(message)
     because = f", because {reason.what}" if reason is not None else ""
-    return Detection(
+    setting = host.sandbox_setting if host is not None else None
+    hit = Detection(
         f"no new pod starts: the runtime lacks the image of the sandbox ({image}"
         f"{_set_by(setting, image)}), and"
         f" cannot pull it{because}",
@@ -111,6 +113,8 @@ def _hit(
         host=place[0],
         node=place[1],
     )
+    kind = reason.kind if reason is not None else ""
+    return with_dropped(hit, place[0], of_sandbox(host, kind))
 
 
 def _set_by(setting: SandboxSetting | None, image: str) -> str:
