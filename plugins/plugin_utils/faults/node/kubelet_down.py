@@ -23,6 +23,7 @@ from ...models.cluster import Host
 from ...models.kubelet import (
     boot_order,
     exit_cause,
+    lost_election,
     refused_configuration,
     refused_program,
     runtime_log,
@@ -32,6 +33,7 @@ from ...models.kubelet import (
     status as kubelet_status,
 )
 from ...models.kubelet.exit_cause import Death
+from ...models.kubelet.lost_election import LostElection
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.waiting_start import Wait
 from ...models.result import EvidenceRef, Missing
@@ -187,7 +189,8 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     refusal = refused_program.Refusal()
     if status.death is not None and not _stopped(status):
         refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
-    cause += refusal.clause
+    election = _election(document, status)
+    cause += f"{refusal.clause}{election.clause}"
     beside, without = _server_beside(document, status)
     cause += beside
     changes = _changes(document, status)
@@ -198,9 +201,10 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         (
             *supervisor.proofs(places, host.host),
             *_proofs(host, status),
+            *_election_proofs(host, status, election),
             *package_changes.proofs(host.host, changes),
         ),
-        f"{_first(without)}{_first(refusal.advice)}{_of_runtime(status)}"
+        f"{_first(without)}{_first(refusal.advice)}{_first(election.advice)}{_of_runtime(status)}"
         f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
         node=host.node,
@@ -218,6 +222,25 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         is_of_program=True,
         source=_source(host, document, status.death),
     )
+
+
+def _election(document: Mapping[str, Any], status: KubeletStatus) -> LostElection:
+    """Return the election whose loss ended the process of the kubelet, an empty one without it."""
+    if _stopped(status) or status.child is not None:
+        return lost_election.NONE
+    return lost_election.read(document)
+
+
+def _election_proofs(
+    host: Host, status: KubeletStatus, election: LostElection
+) -> list[EvidenceRef]:
+    """Return the lines about an election, without that of the exit cause."""
+    shown = ends(status.death.line, 400) if status.death is not None else ""
+    return [
+        EvidenceRef("log", host.host, object=election.unit, text=line)
+        for line in election.lines
+        if line != shown
+    ]
 
 
 def _with_denial(hit: Detection, status: KubeletStatus, document: Mapping[str, Any]) -> Detection:

@@ -124,6 +124,25 @@ def test_another_component_within_kubelite_is_named_with_its_file_of_flags(world
     assert f"{ARGS}/kube-apiserver" in found.remedy
 
 
+@pytest.mark.parametrize(("program", "is_told"), [("rke2-server", True), ("kubelet", False)])
+def test_an_election_that_a_component_of_the_same_process_lost(world, program, is_told):
+    lease = "kube-system/cloud-controller-manager"
+    unit = {**LOOPS, "name": f"{program}.service", "exec_main_status": 255}
+    lines = [
+        entry(
+            f"I1122 18:31:29.346075   {PID} leaderelection.go:278] failed to renew lease {lease}"
+        ),
+        entry(f"F1122 18:31:29.346075   {PID} controllermanager.go:222] leaderelection lost"),
+    ]
+    _verdicts, (found,) = judged(world, unit, [*AGAIN, HARMLESS, *lines, *ended(255)])
+    assert found.code == "KM502"
+    assert ("cloud-controller-manager lost its election" in found.summary) is is_told
+    assert found.remedy.startswith("see what made etcd") is is_told
+    texts = [proof.text for proof in found.evidence]
+    assert sum("leaderelection lost" in text for text in texts) == 1
+    assert any(lease in text for text in texts) is is_told
+
+
 def test_a_flag_that_a_component_within_kubelite_does_not_know(world):
     line = entry("Error: unknown flag: --port")
     _verdicts, (found,) = judged(world, {**KUBELITE, "exec_main_status": 1}, dead(line, 1))
