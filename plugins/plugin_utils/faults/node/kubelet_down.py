@@ -54,6 +54,7 @@ from . import cgroup_driver as cgroup_driver_check
 from . import (
     client_certificate,
     container_runtime,
+    empty_arguments,
     failed_units,
     firewall,
     kubelet_configuration,
@@ -131,6 +132,7 @@ SHOWN = 5
         "package_changes",
         "component_units",
         "failed_units",
+        "installer",
     ),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -212,8 +214,9 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         because=because,
         risk=risk,
     )
-    if _stopped(status):
-        return hit
+    empty = empty_arguments.paths(document, status.unit.name)
+    if _stopped(status) or empty:
+        return empty_arguments.with_files(hit, empty)
     return explained(
         hit,
         _of_component(status.death) or _programs(owner, unit),
@@ -445,8 +448,9 @@ def _explained(
     host: Host, document: Mapping[str, Any], status: KubeletStatus, hit: Detection
 ) -> Detection:
     """Return a hit with the known cause of a kubelet's last log line."""
-    if status.death is None:
-        return hit
+    empty = empty_arguments.paths(document, status.unit.name)
+    if status.death is None or empty:
+        return empty_arguments.with_files(hit, empty)
     places = _programs(supervisor.read(document), shell_name(status.unit.name, "UNIT"))
     version = host.machine.version
     source, line = _source(host, document, status.death), status.death.line
