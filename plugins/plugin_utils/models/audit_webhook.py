@@ -132,12 +132,12 @@ def _buffer(argv: Sequence[str], mode: str) -> int | None:
 
 def _slow(document: Mapping[str, Any], argv: Sequence[str]) -> tuple[str, str]:
     """Return the newest line that says that events waited too long, and its reason."""
-    others = {_LOG}
+    foreign = {_LOG}
     if pflag.string_flag(argv, "audit-log-mode") == BATCH:
-        others.add(_BUFFERED)
+        foreign.add(_BUFFERED)
     for line in reversed(api_server.log_of(document).lines):
         match = _LOST.search(line)
-        if match is None or match.group("plugin") in others:
+        if match is None or match.group("plugin") in foreign:
             continue
         if _SLOW.search(match.group("reason")):
             return line, ends(one_line(match.group("reason"), 400), 160)

@@ -11,7 +11,7 @@ from 2.3 on an import with a higher version than the first file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,15 +83,13 @@ def dropped(cri: Cri) -> tuple[Dropped, ...]:
     newer = _newer(cri)
     if newer is None:
         return ()
-    kept = {_kind(line) for file in cri.files for line in file.lines if _is_new(file, line)}
-    rows = [
+    lines = list(_lines(cri))
+    kept = {_kind(line) for file, line in lines if _is_new(file, line)}
+    return tuple(
         Dropped(file.path, line, newer.path)
-        for file in cri.files
-        for line in file.lines
-        if file.version == OLD and _is_set(line)
-    ]
-    rows = [row for row in rows if _is_within(row.line.table, _TABLE)]
-    return tuple(row for row in rows if _kind(row.line) not in kept)[:MOST]
+        for file, line in lines
+        if _is_old(file, line) and _kind(line) not in kept
+    )[:MOST]
 
 
 def of_line(rows: tuple[Dropped, ...], file: ConfigFile, line: ConfigLine) -> Dropped | None:
@@ -111,11 +109,21 @@ def _newer(cri: Cri) -> ConfigFile | None:
     return versions[-1] if versions and versions[-1].version == NEW else None
 
 
+def _lines(cri: Cri) -> Iterator[tuple[ConfigFile, ConfigLine]]:
+    """Yield the lines that set something, with their file."""
+    for file in cri.files:
+        yield from ((file, line) for line in file.lines if _is_set(line))
+
+
+def _is_old(file: ConfigFile, line: ConfigLine) -> bool:
+    """Tell whether a line is the CRI's in a file of version 2."""
+    return file.version == OLD and _is_within(line.table, _TABLE)
+
+
 def _is_new(file: ConfigFile, line: ConfigLine) -> bool:
     """Tell whether a line is read in a file of version 3."""
     new = (containerd_tables.RUNTIME, containerd_tables.IMAGES)
-    is_within = any(_is_within(line.table, table) for table in new)
-    return file.version == NEW and is_within and _is_set(line)
+    return file.version == NEW and any(_is_within(line.table, table) for table in new)
 
 
 def _kind(line: ConfigLine) -> str:

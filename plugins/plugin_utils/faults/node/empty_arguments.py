@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Say in a finding about kubelite of MicroK8s that files of its flags are empty.
 
-MicroK8s writes these files anew at each start of kubelite and at each change of an add-on. A crash
+MicroK8s writes these files again at each start of kubelite and at each change of an add-on. A crash
 or a power cut in between leaves them with 0 bytes (microk8s#4089). What a component then says of
 missing flags is no matter of its release.
 """

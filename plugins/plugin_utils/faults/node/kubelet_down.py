@@ -214,9 +214,17 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         because=because,
         risk=risk,
     )
+    return _with_cause(hit, host, status, document)
+
+
+def _with_cause(
+    hit: Detection, host: Host, status: KubeletStatus, document: Mapping[str, Any]
+) -> Detection:
+    """Return a hit with the empty files of its flags, else with the known cause of its lines."""
     empty = empty_arguments.paths(document, status.unit.name)
     if _stopped(status) or empty:
         return empty_arguments.with_files(hit, empty)
+    owner, unit = supervisor.read(document), shell_name(status.unit.name, "UNIT")
     return explained(
         hit,
         _of_component(status.death) or _programs(owner, unit),

@@ -114,7 +114,7 @@ def _of_start(start: Start, program: str, unit: str) -> LostElection:
     match = _LOST.search(last)
     if match is None or last not in [line.raw for line in start.lines[-FOLLOW:]]:
         return NONE
-    lease_line, lease = _lease(start, _OF_FILES.get(match.group("file"), ""))
+    lease_line, lease = _lease(start, _OF_FILES.get(str(match.group("file")), ""))
     reason_line, reason = _reason(start, lease)
     lines = tuple(
         ends(one_line(line, 600), 400) for line in (reason_line, lease_line, last) if line
@@ -125,7 +125,7 @@ def _of_start(start: Start, program: str, unit: str) -> LostElection:
 def _lease(start: Start, part: str) -> tuple[str, str]:
     """Return (line, lease) of the newest one that was not renewed and has this in its name."""
     rows = [(raw, _LEASE.search(raw)) for _line, raw in unit_journal.about(start, "renew lease")]
-    leases = [(raw, match.group("lease")) for raw, match in rows if match is not None]
+    leases = [(raw, str(match.group("lease"))) for raw, match in rows if match is not None]
     return next(((raw, lease) for raw, lease in leases if part in lease), ("", ""))
 
 
