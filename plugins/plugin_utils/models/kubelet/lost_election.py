@@ -102,11 +102,14 @@ def read(document: Mapping[str, Any]) -> LostElection:
     """Return the election that ended the last process of a unit, an empty one without it."""
     end = contract.optional_answer(document, KubeletEnd)
     owner = supervisor.read(document)
-    if end is None or (owner is None and KUBELITE not in end.unit):
+    if end is None:
+        return NONE
+    unit = end.unit or ""
+    if owner is None and KUBELITE not in unit:
         return NONE
     program = owner.title if owner is not None else KUBELITE
     ended = [start for start in unit_journal.starts(end.lines) if start.exit is not None]
-    return _of_start(ended[-1], program, one_line(end.unit, 80)) if ended else NONE
+    return _of_start(ended[-1], program, one_line(unit, 80)) if ended else NONE
 
 
 def _of_start(start: Start, program: str, unit: str) -> LostElection:

@@ -106,10 +106,11 @@ def test_only_rke2_has_a_release_without_that_component(unit, lines, is_told):
         read(OLD[2], *["I a.go:1] later"] * lost_election.FOLLOW),
         read(*OLD, ended=""),
         lost_election.read({"host": "m1", "collectors": {}}),
+        lost_election.read(document([said(OLD[2]), ENDED], None)),
         # a line that a container printed
         lost_election.read(document([said(OLD[2], 77, 1), ENDED])),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_what_is_no_lost_election(found):
     assert found == lost_election.NONE
