@@ -38,14 +38,15 @@ def of_runtime(host: Host | None, text: str) -> tuple[Dropped, ...]:
     return tuple(row for row in rows if row.line.table.removesuffix(".options").endswith(end))
 
 
-def of_sandbox(host: Host | None, kind: str) -> tuple[Dropped, ...]:
+def of_sandbox(host: Host | None, image: str, kind: str) -> tuple[Dropped, ...]:
     """Return what names another image for sandboxes, else how registries were to be asked.
 
-    kind: why the image cannot be pulled
+    image: that the runtime lacks; kind: why it cannot be pulled
     """
     rows = host.dropped_settings if host is not None else ()
-    images = tuple(row for row in rows if row.line.key == containerd_tables.SANDBOX_IMAGE)
-    return images or of_pull(host, kind)
+    images = [row for row in rows if row.line.key == containerd_tables.SANDBOX_IMAGE]
+    different = tuple(row for row in images if row.line.value.strip("\"'") != image)
+    return different or of_pull(host, kind)
 
 
 def with_dropped(hit: Detection, host: str | None, rows: Iterable[Dropped]) -> Detection:

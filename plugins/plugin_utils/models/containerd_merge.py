@@ -6,7 +6,7 @@
 It merges a file and its imports as they are, and the last version counts for all of them
 (cmd/containerd/server/config/config.go). Where that is 3, nothing is migrated, and the CRI's table
 of version 2 is not read, but for its streaming server. Up to 1.7 containerd refuses version 3, and
-from 2.3 on an import with a higher version than the first file.
+from 2.3 on an import with a higher version than the first file. Tried with 2.2.1: `config dump`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from . import containerd_tables
 
 FIRST, FIXED = "2.0.0-rc.0", "2.3.0-rc.0"
 OLD, NEW = 2, 3
+# Where 2.2 looks for hosts.toml without a setting; before, it looks nowhere.
+WITH_DEFAULT = "2.2.0-rc.0"
+DEFAULT_FOLDERS = frozenset(("/etc/containerd/certs.d", "/etc/docker/certs.d"))
 REGISTRY = ".registry"
 MOST = 20
 _TABLE = containerd_tables.CRI[OLD]
@@ -79,7 +82,10 @@ def extract(document: Mapping[str, Any]) -> tuple[Dropped, ...]:
 
 
 def dropped(cri: Cri) -> tuple[Dropped, ...]:
-    """Return the lines that have no effect, without those that a file of version 3 sets too."""
+    """Return the lines that have no effect, without those that a file of version 3 sets too.
+
+    A line that sets what is the default anyway is none of them.
+    """
     newer = _newer(cri)
     if newer is None:
         return ()
@@ -88,7 +94,7 @@ def dropped(cri: Cri) -> tuple[Dropped, ...]:
     return tuple(
         Dropped(file.path, line, newer.path)
         for file, line in lines
-        if _is_old(file, line) and _kind(line) not in kept
+        if _is_old(file, line) and _kind(line) not in kept and not _is_default(cri, line)
     )[:MOST]
 
 
@@ -141,6 +147,13 @@ def _kind(line: ConfigLine) -> str:
 def _is_set(line: ConfigLine) -> bool:
     """Tell whether a value is another one than that of an empty setting."""
     return line.value.strip("[]\"' ") not in ("", "false")
+
+
+def _is_default(cri: Cri, line: ConfigLine) -> bool:
+    """Tell whether a line sets the folders of hosts.toml that containerd has without it."""
+    if line.key != "config_path" or not release_number.is_within(cri.version, WITH_DEFAULT, FIXED):
+        return False
+    return DEFAULT_FOLDERS.issuperset(line.value.strip("\"'").split(":"))
 
 
 def _is_within(table: str, plugin: str) -> bool:

@@ -114,7 +114,7 @@ def _hit(
         node=place[1],
     )
     kind = reason.kind if reason is not None else ""
-    return with_dropped(hit, place[0], of_sandbox(host, kind))
+    return with_dropped(hit, place[0], of_sandbox(host, image, kind))
 
 
 def _set_by(setting: SandboxSetting | None, image: str) -> str:

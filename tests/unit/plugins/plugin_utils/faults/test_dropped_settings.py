@@ -67,10 +67,12 @@ def test_a_runtime_that_is_not_there(text, rows):
 
 
 def test_the_image_of_sandboxes_comes_before_the_mirrors():
-    assert dropped_settings.of_sandbox(HOST, "pull_timeout") == (IMAGE,)
+    assert dropped_settings.of_sandbox(HOST, "b", "pull_timeout") == (IMAGE,)
+    # the same image: that line would change nothing
+    assert dropped_settings.of_sandbox(HOST, "a", "pull_timeout") == (FOLDER, MIRROR)
     without = SimpleNamespace(dropped_settings=(FOLDER,))
-    assert dropped_settings.of_sandbox(without, "pull_timeout") == (FOLDER,)
-    assert dropped_settings.of_sandbox(None, "pull_timeout") == ()
+    assert dropped_settings.of_sandbox(without, "b", "pull_timeout") == (FOLDER,)
+    assert dropped_settings.of_sandbox(None, "b", "pull_timeout") == ()
 
 
 def test_a_finding_names_both_files_and_the_setting():

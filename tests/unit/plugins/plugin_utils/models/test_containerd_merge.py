@@ -57,7 +57,7 @@ def test_what_only_the_file_of_version_2_sets(table, key, value):
         ("v1.7.28", False),  # it refuses version 3
         ("v2.0.0-rc.1", True),
         ("v2.0.0", True),
-        ("2.2.7-0ubuntu1", True),
+        ("2.1.9-0ubuntu1", True),
         ("v2.3.0-rc.1", False),  # it refuses an import of a higher version
         ("v2.3.4", False),
         ("v2.4.0-beta.0", False),
@@ -95,6 +95,21 @@ def test_the_releases_that_merge_before_they_migrate(release, is_dropped):
 )
 def test_what_is_not_dropped(files):
     assert dropped(*files) == ()
+
+
+@pytest.mark.parametrize(
+    ("release", "folders", "is_dropped"),
+    [
+        ("v2.1.9", "/etc/containerd/certs.d", True),
+        ("v2.2.0", "/etc/containerd/certs.d", False),
+        ("v2.2.7", "/etc/containerd/certs.d:/etc/docker/certs.d", False),
+        ("v2.2.7", "/etc/containerd/registries", True),
+        ("v2.2.7", "/etc/containerd/certs.d:/etc/containerd/registries", True),
+    ],
+)
+def test_what_is_the_default_anyway_is_not_missed(release, folders, is_dropped):
+    line = answers.ConfigLine(9, f"{TWO}.registry", "config_path", f'"{folders}"')
+    assert bool(dropped(file(lines=[line]), newer(), release=release)) is is_dropped
 
 
 def test_a_later_file_without_a_version_changes_nothing():
