@@ -69,7 +69,8 @@ NODE = {
     ),
     "installer": (
         "the files by which kubeadm, kubespray, RKE2, k3s, kOps, OpenShift and microk8s are"
-        " known, and what shows that the machine is a node"
+        " known, what shows that the machine is a node, and files of flags of microk8s that are"
+        " empty"
     ),
     "devices": (
         "the kubelet's device plugin folder: its sockets, and its checkpoint without what"

@@ -37,6 +37,7 @@ from . import (
     certificates,
     cni_folders,
     container_denials,
+    containerd_merge,
     control_plane,
     default_runtime,
     etcd_damage,
@@ -61,6 +62,7 @@ from . import host_network as model_network
 from . import pressure as model_pressure
 from .certificates import HostCertificates, KubeletServing
 from .cni_folders import CniFolders
+from .containerd_merge import Dropped
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
@@ -166,6 +168,8 @@ class Host:
     sandbox_setting: SandboxSetting = field(default_factory=SandboxSetting)
     hidden_units: Mapping[str, HiddenUnit] = field(default_factory=dict)
     policies: Policies = field(default_factory=Policies)
+    # what its containerd drops of its files
+    dropped_settings: tuple[Dropped, ...] = ()
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -361,6 +365,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         sandbox_setting=sandbox_setting.extract(document),
         hidden_units=hidden_units.extract(document),
         policies=file_policies.extract(document),
+        dropped_settings=containerd_merge.extract(document),
     )
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
-from ..evidence.answers.node.cri import Cri
+from ..evidence.answers.node.cri import ConfigFile, ConfigLine, Cri
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.pinning import Pinning
 from ..evidence.document import one_line
 from ..parsers import pflag
-from . import containerd_tables
+from . import containerd_merge, containerd_tables
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
 from .result import EvidenceRef
@@ -95,14 +95,14 @@ def _of_runtime(cri: Cri) -> str | None:
 
 def places(document: Mapping[str, Any], host: str) -> Iterator[EvidenceRef]:
     """Yield the lines of the runtime's files that set its driver, or that no line does."""
-    files = contract.answer(document, Cri).files
-    shown = False
+    cri = contract.answer(document, Cri)
+    files, shown = cri.files, False
     for file in files:
         for line in file.lines:
             if line.key not in (KEY, "systemd_cgroup"):
                 continue
             shown = True
-            reason = containerd_tables.not_read(file, line)
+            reason = _not_read(cri, file, line)
             text = f"[{line.table}] {line.key} = {line.value}{_after(reason)}"
             yield EvidenceRef("file", host, path=file.path, line=line.line, text=text)
     if files and not shown:
@@ -112,12 +112,22 @@ def places(document: Mapping[str, Any], host: str) -> Iterator[EvidenceRef]:
 
 def unread(document: Mapping[str, Any]) -> str:
     """Return the clause that a line sets the driver where the runtime does not read it, or ""."""
-    for file in contract.answer(document, Cri).files:
+    cri = contract.answer(document, Cri)
+    for file in cri.files:
         for line in file.lines:
-            reason = containerd_tables.not_read(file, line) if line.key == KEY else ""
+            reason = _not_read(cri, file, line) if line.key == KEY else ""
             if reason:
                 return f"{KEY} in {one_line(file.path, 200)}:{line.line} is in {reason}"
     return ""
+
+
+def _not_read(cri: Cri, file: ConfigFile, line: ConfigLine) -> str:
+    """Return why a line has no effect: by its own file, or by what that is merged with."""
+    reason = containerd_tables.not_read(file, line)
+    row = containerd_merge.of_line(containerd_merge.dropped(cri), file, line)
+    if reason or row is None:
+        return reason
+    return f"a table that is dropped: {row.reason}"
 
 
 def _after(reason: str) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..evidence import contract
-from ..evidence.answers.node.cri import ConfigFile, Cri, CriConfig
+from ..evidence.answers.node.cri import Cri, CriConfig
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.runtime import Runtime
 from ..parsers import pflag
-from . import containerd_tables
+from . import containerd_merge, containerd_tables
 
 FLAG, DOCKER = "pod-infra-container-image", "docker"
 
@@ -41,16 +41,17 @@ def extract(document: Mapping[str, Any]) -> SandboxSetting:
         if not image:
             return SandboxSetting()
         return SandboxSetting(image, f"--{FLAG} of the kubelet")
-    image, place = _of_containerd(cri.files)
+    image, place = _of_containerd(cri)
     return SandboxSetting(config.sandbox_image or image, place, config.sandbox_image_present)
 
 
-def _of_containerd(files: tuple[ConfigFile, ...]) -> tuple[str, str]:
-    """Return (image, file and line) of the last line that sets it."""
-    image, place = "", ""
-    for file in files:
+def _of_containerd(cri: Cri) -> tuple[str, str]:
+    """Return (image, file and line) of the last line that sets it and is read."""
+    image, place, dropped = "", "", containerd_merge.dropped(cri)
+    for file in cri.files:
         for line in file.lines:
-            if is_of_sandbox(line.table, line.key):
+            is_read = containerd_merge.of_line(dropped, file, line) is None
+            if is_read and is_of_sandbox(line.table, line.key):
                 image, place = line.value.strip("\"'"), f"{file.path}:{line.line}"
     return image, place
 

@@ -32,6 +32,8 @@ KEYS = (
     "bin_dir",
     "runtime_type",
 )
+# A mirror of version 2 of the file; a few show that there are some.
+MIRRORS, ENDPOINT, MAX_MIRRORS = ("registry", "mirrors"), "endpoint", 3
 
 
 def collect(context):
@@ -314,7 +316,7 @@ def _file(path):
             record["version"] = int(value)
         elif not table and key == "imports":
             imports = toml_lines.texts(value)[:MAX_FILES]
-        elif key in KEYS and len(record["lines"]) < MAX_LINES:
+        elif _is_shown(record["lines"], table, key):
             record["lines"].append(
                 {
                     "line": line,
@@ -324,3 +326,10 @@ def _file(path):
                 }
             )
     return record, imports
+
+
+def _is_shown(shown, table, key):
+    """Return whether a line is shown after those that are."""
+    if key == ENDPOINT and table[-3:-1] == MIRRORS:
+        return sum(line["key"] == ENDPOINT for line in shown) < MAX_MIRRORS
+    return key in KEYS and len(shown) < MAX_LINES

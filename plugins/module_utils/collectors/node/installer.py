@@ -5,7 +5,7 @@
 
 import os
 
-from ...system import procfs
+from ...system import files, procfs
 
 MARKERS = (
     "/etc/kubernetes/admin.conf",
@@ -89,19 +89,46 @@ TRACES += tuple(
     f"{folder}/{name}" for folder in UNITS for name in ("kubelet.service", "kubelet.service.d")
 )
 PROCESS = "a process"
+# The flags of kubelite of MicroK8s and of the components in it; none of them is empty.
+ARGUMENTS = tuple(
+    "/var/snap/microk8s/current/args/" + name
+    for name in (
+        "kubelite",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kube-proxy",
+        "kubelet",
+    )
+)
+MAX_ARGUMENTS = 64 * 1024
+NOTHING = b"\0 \t\r\n"  # a file system may leave zeros where a machine lost its power
 
 
 def collect(context):
     """Return which installers left something on this machine.
 
-    traces: what shows that this machine is a node.
+    traces: what shows that this machine is a node; empty_arguments: files of flags without any.
     """
     context.source = "the paths themselves"
     traces = [path for path in TRACES if os.path.lexists(path)]
     if any(_of_this_machine(pid) for pid, _dummy in context.processes):
         traces.append(PROCESS)
     paths = [path for path in MARKERS if os.path.lexists(path)]
-    return {"paths": paths, "kubelet_exe": _kubelet_exe(context.processes), "traces": traces}
+    return {
+        "paths": paths,
+        "kubelet_exe": _kubelet_exe(context.processes),
+        "traces": traces,
+        "empty_arguments": [path for path in ARGUMENTS if _is_empty(path)],
+    }
+
+
+def _is_empty(path):
+    """Return whether a file is there, is read, and has nothing in it."""
+    try:
+        return not files.read(path, MAX_ARGUMENTS).strip(NOTHING)
+    except OSError:
+        return False
 
 
 def _of_this_machine(pid):

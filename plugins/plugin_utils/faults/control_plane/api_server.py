@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ....module_utils.shared.text import counted, times
@@ -14,9 +15,10 @@ from ...evidence.answers.node.api_load import ApiLoad, Client, Level, ServerLoad
 from ...evidence.answers.node.api_server import ApiServerAnswers, ServerAnswer
 from ...evidence.answers.node.pressure import Pressure
 from ...evidence.document import one_line, shell_name
-from ...models import api_server, etcd_client
+from ...models import api_server, audit_webhook, etcd_client
 from ...models.api_node import and_others
 from ...models.api_server import SERVER, EtcdFailure, PortTaken
+from ...models.audit_webhook import AuditWebhook
 from ...models.cluster import Host
 from ...models.component_restart import End
 from ...models.control_plane import ControlPlane
@@ -388,7 +390,8 @@ def out_of_memory(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResu
     ends = api_server.memory_ends(document, plane)
     hits: tuple[Detection, ...] = ()
     if ends:
-        hits = (_memory_hit(host, document, ends),)
+        webhook = audit_webhook.find(document, plane, host.host)
+        hits = (_with_webhook(_memory_hit(host, document, ends), webhook),)
     yield _result(host, hits, host.missing("component_restart"))
 
 
@@ -409,6 +412,21 @@ def _memory_hit(host: Host, document: Mapping[str, Any], ends: list[End]) -> Det
         host.node,
         SERVER,
         severity=severity,
+    )
+
+
+def _with_webhook(hit: Detection, webhook: AuditWebhook | None) -> Detection:
+    """Return a hit with the audit webhook of the API server, first where it does not keep up."""
+    if webhook is None:
+        return hit
+    remedy = f"{hit.remedy}; {webhook.advice}"
+    if webhook.reason:
+        remedy = f"{webhook.advice}; else {hit.remedy}"
+    return replace(
+        hit,
+        summary=f"{hit.summary}{webhook.clause}",
+        evidence=(*hit.evidence, *webhook.proofs),
+        remedy=remedy,
     )
 
 

@@ -24,6 +24,7 @@ from ...models.cluster import Host
 from ...models.kubelet import (
     boot_order,
     exit_cause,
+    lost_election,
     refused_configuration,
     refused_program,
     runtime_log,
@@ -33,6 +34,7 @@ from ...models.kubelet import (
     status as kubelet_status,
 )
 from ...models.kubelet.exit_cause import Death
+from ...models.kubelet.lost_election import LostElection
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.waiting_start import Wait
 from ...models.result import EvidenceRef, Missing
@@ -53,6 +55,7 @@ from . import cgroup_driver as cgroup_driver_check
 from . import (
     client_certificate,
     container_runtime,
+    empty_arguments,
     failed_units,
     firewall,
     kubelet_configuration,
@@ -132,6 +135,7 @@ SHOWN = 5
         "package_changes",
         "component_units",
         "failed_units",
+        "installer",
     ),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -190,7 +194,8 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     refusal = refused_program.Refusal()
     if status.death is not None and not _stopped(status):
         refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
-    cause += refusal.clause
+    election = _election(document, status)
+    cause += f"{refusal.clause}{election.clause}"
     beside, without = _server_beside(document, status)
     cause += beside
     changes = _changes(document, status)
@@ -201,9 +206,10 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         (
             *supervisor.proofs(places, host.host),
             *_proofs(host, status),
+            *_election_proofs(host, status, election),
             *package_changes.proofs(host.host, changes),
         ),
-        f"{_first(without)}{_first(refusal.advice)}{_of_runtime(status)}"
+        f"{_first(without)}{_first(refusal.advice)}{_first(election.advice)}{_of_runtime(status)}"
         f"{kubelet_exit_advice.remedy(status, unit, owner)}{advice}",
         host=host.host,
         node=host.node,
@@ -211,8 +217,17 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         because=because,
         risk=risk,
     )
-    if _stopped(status):
-        return hit
+    return _with_cause(hit, host, status, document)
+
+
+def _with_cause(
+    hit: Detection, host: Host, status: KubeletStatus, document: Mapping[str, Any]
+) -> Detection:
+    """Return a hit with the empty files of its flags, else with the known cause of its lines."""
+    empty = empty_arguments.paths(document, status.unit.name)
+    if _stopped(status) or empty:
+        return empty_arguments.with_files(hit, empty)
+    owner, unit = supervisor.read(document), shell_name(status.unit.name, "UNIT")
     return explained(
         hit,
         _of_component(status.death) or _programs(owner, unit),
@@ -221,6 +236,25 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
         is_of_program=True,
         source=_source(host, document, status.death),
     )
+
+
+def _election(document: Mapping[str, Any], status: KubeletStatus) -> LostElection:
+    """Return the election whose loss ended the process of the kubelet, an empty one without it."""
+    if _stopped(status) or status.child is not None:
+        return lost_election.NONE
+    return lost_election.read(document)
+
+
+def _election_proofs(
+    host: Host, status: KubeletStatus, election: LostElection
+) -> list[EvidenceRef]:
+    """Return the lines about an election, without that of the exit cause."""
+    shown = ends(status.death.line, 400) if status.death is not None else ""
+    return [
+        EvidenceRef("log", host.host, object=election.unit, text=line)
+        for line in election.lines
+        if line != shown
+    ]
 
 
 def _with_denial(hit: Detection, status: KubeletStatus, document: Mapping[str, Any]) -> Detection:
@@ -438,8 +472,9 @@ def _explained(
     host: Host, document: Mapping[str, Any], status: KubeletStatus, hit: Detection
 ) -> Detection:
     """Return a hit with the known cause of a kubelet's last log line."""
-    if status.death is None:
-        return hit
+    empty = empty_arguments.paths(document, status.unit.name)
+    if status.death is None or empty:
+        return empty_arguments.with_files(hit, empty)
     places = _programs(supervisor.read(document), shell_name(status.unit.name, "UNIT"))
     version = host.machine.version
     source, line = _source(host, document, status.death), status.death.line

@@ -26,6 +26,7 @@ from ...models import (
 )
 from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster
+from ...models.containerd_merge import Dropped
 from ...models.denied_file import Denial
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
@@ -40,6 +41,7 @@ from ...parsers.pod_start_message import (
     WORKLOAD,
     Trouble,
 )
+from .. import dropped_settings
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import Source, explained, with_denial
 from ..node import wording
@@ -188,9 +190,17 @@ def _is_of_node_alone(cluster: Cluster, row: Waiting) -> bool:
         return row.trouble is not None and row.trouble.kind != pod_start_message.OF_ATTACHMENT
     if row.trouble is pod_start.REMOVED or _lacks_helper(row):
         return True
+    if _dropped(cluster, row):
+        return True
     if row.trouble is not None and pod_start_message.is_of_machine(row.trouble.kind):
         return True
     return kubelet_root.elsewhere(cluster, row) is not None
+
+
+def _dropped(cluster: Cluster, row: Waiting) -> tuple[Dropped, ...]:
+    """Return the settings for which pods wait, and which containerd of their node drops."""
+    host = cluster.hosts_by_node().get(row.node)
+    return dropped_settings.of_pull(host, _kind(row)) or dropped_settings.of_runtime(host, row.text)
 
 
 def _lacks_helper(row: Waiting) -> bool:
@@ -246,6 +256,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         severity=_severity(cluster, node, pods),
     )
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
+    hit = dropped_settings.with_dropped(hit, hit.host, _dropped(cluster, main))
     if _kind(main) in TOLD:
         return hit
     hit = with_denial(hit, _denial(main, view))

@@ -18,6 +18,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.sandbox_setting import SandboxSetting
 from ...parsers import component_log, pod_start_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
+from ..dropped_settings import of_sandbox, with_dropped
 from ..node import wording
 from . import node_pods
 
@@ -100,7 +101,7 @@ def _hit(
     because = f", because {reason.what}" if reason is not None else ""
     setting = host.sandbox_setting if host is not None else None
     ignored, advice = _unread_registry(host, message)
-    return Detection(
+    hit = Detection(
         f"no new pod starts: the runtime lacks the image of the sandbox ({image}"
         f"{_set_by(setting, image)}), and"
         f" cannot pull it{because}{ignored}",
@@ -113,6 +114,8 @@ def _hit(
         host=place[0],
         node=place[1],
     )
+    kind = reason.kind if reason is not None else ""
+    return with_dropped(hit, place[0], of_sandbox(host, image, kind))
 
 
 def _unread_registry(host: Host | None, message: str) -> tuple[str, str]:

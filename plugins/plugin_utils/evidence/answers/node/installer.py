@@ -15,3 +15,4 @@ class Installer:
     paths: tuple[str, ...] = ()
     kubelet_exe: str | None = None
     traces: tuple[str, ...] | None = None  # None: an older release collected
+    empty_arguments: tuple[str, ...] = ()  # files of flags of MicroK8s without any flag

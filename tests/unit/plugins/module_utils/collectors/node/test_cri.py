@@ -238,3 +238,18 @@ def test_the_lines_of_the_configuration_and_its_imports(tmp_path):
     assert third["lines"] == [row]
     (missing,) = cri.configuration_files(str(tmp_path / "none.toml"))
     assert missing["error"] == "missing"
+
+
+def test_a_few_mirrors_are_shown_without_their_passwords(tmp_path):
+    text = 'version = 2\n[x.registry.configs.a]\nendpoint = ["https://b"]\n'
+    for name in "abcde":
+        text += f'[x.registry.mirrors."{name}.io"]\nendpoint = ["https://me:secret@{name}.io"]\n'
+    path = tmp_path / "config.toml"
+    path.write_text(text + "[x.registry]\nconfig_path = '/c'\n")
+    (record,) = cri.configuration_files(str(path))
+    mirrors, rest = record["lines"][:-1], record["lines"][-1]
+    assert [line["table"] for line in mirrors] == [
+        f"x.registry.mirrors.{name}.io" for name in "abc"
+    ]
+    assert not any("secret" in line["value"] for line in mirrors)
+    assert rest["key"] == "config_path"

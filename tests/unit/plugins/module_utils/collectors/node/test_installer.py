@@ -18,6 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     names = ("admin.conf", "kubelet")
     monkeypatch.setattr(installer, "MARKERS", (str(tmp_path / names[0]), str(tmp_path / "none")))
+    monkeypatch.setattr(installer, "ARGUMENTS", tuple(str(tmp_path / name) for name in "abcde"))
     monkeypatch.setattr(installer, "TRACES", (str(tmp_path / names[1]), str(tmp_path / "none")))
     return tmp_path
 
@@ -27,7 +28,8 @@ def collect(processes: Any = ()) -> Any:
 
 
 def test_a_machine_without_a_trace(machine: Path) -> None:
-    assert collect() == {"paths": [], "kubelet_exe": None, "traces": []}
+    found = {"paths": [], "kubelet_exe": None, "traces": [], "empty_arguments": []}
+    assert collect() == found
 
 
 def test_a_link_that_leads_nowhere_is_a_trace_too(machine: Path) -> None:
@@ -53,3 +55,14 @@ def test_a_node_in_a_container_makes_no_node_of_its_host(
     found = collect([(3, "etcd"), (4, "kubelet")])
     assert found["traces"] == traces
     assert found["kubelet_exe"] == "/exe/4"
+
+
+def test_files_of_flags_that_a_power_cut_left_empty(machine: Path) -> None:
+    for name, text in {"a": "", "b": "--v=1", "c": "\n \t\n", "d": "\0" * 4096}.items():
+        (machine / name).write_text(text)
+    assert collect()["empty_arguments"] == [str(machine / name) for name in "acd"]
+
+
+def test_a_file_of_flags_that_is_not_read_is_not_called_empty(machine: Path) -> None:
+    (machine / "a").mkdir()
+    assert collect()["empty_arguments"] == []

@@ -358,6 +358,26 @@ def test_the_machine_has_no_memory_left(world, total, word):
     assert "limits.memory" not in one.remedy
 
 
+@pytest.mark.parametrize("reason", ["context deadline exceeded", ""])
+def test_an_audit_webhook_takes_memory_too(world, reason):
+    flag = "--audit-webhook-config-file=/etc/kubernetes/audit.yaml"
+    killed(world, "Out of memory: Killed process 7 (kube-apiserver)")
+    for process in world.data("m1", "instances")["processes"]:
+        if process["component"] == SERVER:
+            process["argv"] = [*process["argv"], flag]
+    line = f"Error in audit plugin 'webhook' affecting 400 audit events: {reason}"
+    row = {"component": SERVER, "running": True, "restart": 1, "lines": [line] if reason else []}
+    world.documents["m1"]["collectors"]["component_end"] = {
+        "status": "ok",
+        "data": {"components": [row]},
+    }
+    (one,) = found(world, "KM172")
+    assert "--audit-webhook-config-file, mode batch" in one.summary
+    assert ("does not keep up" in one.summary) is bool(reason)
+    assert one.remedy.startswith("give the audit webhook") is bool(reason)
+    assert flag in [proof.text for proof in one.evidence]
+
+
 def test_it_is_critical_where_it_comes_again(world):
     killed(world, "Out of memory: Killed process 7 (kube-apiserver)", ends=2)
     (one,) = found(world, "KM172")

@@ -124,6 +124,68 @@ def test_another_component_within_kubelite_is_named_with_its_file_of_flags(world
     assert f"{ARGS}/kube-apiserver" in found.remedy
 
 
+WITHOUT_FLAGS = (
+    "[--etcd-servers must be specified, service-account-issuer is a required flag,"
+    " --service-account-signing-key-file and --service-account-issuer are required flags]"
+)
+ENDPOINT = "the container runtime endpoint address was not specified or empty"
+
+
+def empty(world, paths):
+    world.documents["w1"]["collectors"]["installer"] = {
+        "status": "ok",
+        "data": {"paths": [], "kubelet_exe": None, "traces": None, "empty_arguments": paths},
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "code"),
+    [
+        ((), WITHOUT_FLAGS, "KM502"),
+        (("kube-apiserver", "kubelite"), WITHOUT_FLAGS, "KM502"),
+        (("kube-apiserver",), f"API Server exited {WITHOUT_FLAGS}", "KM502"),
+        (("kubelet",), f"{ENDPOINT}, use --container-runtime-endpoint to set", "KM506"),
+        (("kube-proxy",), "unknown flag: --port", "KM505"),
+    ],
+)
+def test_empty_files_of_flags_are_no_matter_of_a_release(world, files, text, code):
+    paths = [f"{ARGS}/{name}" for name in files]
+    empty(world, paths)
+    lines = dead(entry(f"Error: {text}"), 1)
+    _verdicts, (found,) = judged(world, {**KUBELITE, "exec_main_status": 1}, lines)
+    assert found.code == code
+    assert "1.20" not in found.summary
+    assert all(path in found.summary for path in paths)
+    assert [proof.path for proof in found.evidence if proof.text == "empty"] == paths
+    assert found.remedy.startswith("write ") is bool(paths)
+    assert ARGS in found.remedy or paths
+
+
+def test_a_kubelet_of_its_own_unit_has_no_such_files(world):
+    empty(world, [f"{ARGS}/kubelet"])
+    _verdicts, (found,) = judged(world, LOOPS, dead(entry("Error: unknown flag: --port"), 1))
+    assert ARGS not in found.summary
+
+
+@pytest.mark.parametrize(("program", "is_told"), [("rke2-server", True), ("kubelet", False)])
+def test_an_election_that_a_component_of_the_same_process_lost(world, program, is_told):
+    lease = "kube-system/cloud-controller-manager"
+    unit = {**LOOPS, "name": f"{program}.service", "exec_main_status": 255}
+    lines = [
+        entry(
+            f"I1122 18:31:29.346075   {PID} leaderelection.go:278] failed to renew lease {lease}"
+        ),
+        entry(f"F1122 18:31:29.346075   {PID} controllermanager.go:222] leaderelection lost"),
+    ]
+    _verdicts, (found,) = judged(world, unit, [*AGAIN, HARMLESS, *lines, *ended(255)])
+    assert found.code == "KM502"
+    assert ("cloud-controller-manager lost its election" in found.summary) is is_told
+    assert found.remedy.startswith("see what made etcd") is is_told
+    texts = [proof.text for proof in found.evidence]
+    assert sum("leaderelection lost" in text for text in texts) == 1
+    assert any(lease in text for text in texts) is is_told
+
+
 def test_a_flag_that_a_component_within_kubelite_does_not_know(world):
     line = entry("Error: unknown flag: --port")
     _verdicts, (found,) = judged(world, {**KUBELITE, "exec_main_status": 1}, dead(line, 1))
