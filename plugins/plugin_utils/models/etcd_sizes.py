@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from ..evidence.answers.node.etcd import DataFolder, LocalMember, MemberStatus, Metrics
 from ..evidence.answers.node.space import DatabaseFile
-from ..evidence.document import one_line
 from ..parsers import pflag
 from . import etcd_members
 from .cluster import Cluster, Host
@@ -59,7 +58,7 @@ class Size:
         if self.used is not None:
             text += f", {self.used / MEBIBYTE:.1f} MiB in use"
         if self.path:
-            text += f", the file {one_line(self.path, 200)}"
+            text += " by its file"
         return text
 
 

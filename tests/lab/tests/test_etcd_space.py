@@ -17,7 +17,15 @@ import pytest
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.kubeadm import ETCD_QUOTA
-from tests.lab.support.full_etcd import add_learner, alarms, be_patient, fill, put, remove_member
+from tests.lab.support.full_etcd import (
+    add_learner,
+    alarms,
+    be_patient,
+    fill,
+    pid,
+    put,
+    remove_member,
+)
 from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
 from tests.lab.support.static_pod import manifest
 
@@ -91,6 +99,7 @@ def stopped(cluster) -> Iterator[None]:
         for name in MASTERS:
             cluster.exec(name, ["systemctl", "stop", "kubelet"])
             cluster.exec(name, ["pkill", "-x", ETCD])
+        cluster.wait(lambda: not any(pid(cluster, name) for name in MASTERS), 60, "etcd to end")
         yield
     finally:
         for name in MASTERS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...evidence.document import one_line
 from ...models import etcd_members, etcd_sizes, writes
 from ...models.api_node import and_others
 from ...models.cluster import Cluster
@@ -226,7 +227,8 @@ def _proofs(rows: Sequence[Size]) -> tuple[EvidenceRef, ...]:
 
 def _proof(row: Size) -> EvidenceRef:
     if row.path:
-        return EvidenceRef("file", row.host.host, path=row.path, text=row.text)
+        path = one_line(row.path, 200)
+        return EvidenceRef("file", row.host.host, path=path, text=row.text)
     return EvidenceRef("http", row.host.host, object=_source(row), text=row.text)
 
 
