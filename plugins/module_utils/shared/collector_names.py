@@ -161,7 +161,7 @@ NODE = {
     ),
     "space": (
         "what is free on the file systems of etcd, the kubelet, the runtime, /run, logs and this"
-        " collection's journal, and whether they are read-only"
+        " collection's journal, and whether they are read-only; the size of etcd's database file"
     ),
     "next_start": (
         "what the next start of the node reads: whether the programs of kubelet and runtime, and"

@@ -29,6 +29,7 @@ from ..evidence.answers.node.kubelet_log import KubeletLog
 from ..evidence.answers.node.path_states import PathStates
 from ..evidence.answers.node.runtime import Runtime
 from ..evidence.answers.node.scheduler_log import SchedulerLogs
+from ..evidence.answers.node.space import DatabaseFile, Spaces
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers.known_age import Versions
@@ -167,6 +168,8 @@ class Host:
     path_states: PathStates = field(default_factory=PathStates)
     sandbox_setting: SandboxSetting = field(default_factory=SandboxSetting)
     hidden_units: Mapping[str, HiddenUnit] = field(default_factory=dict)
+    # the file of its etcd's database; None where there is none, or an older release collected
+    database: DatabaseFile | None = None
     policies: Policies = field(default_factory=Policies)
     # what its containerd drops of its files
     dropped_settings: tuple[Dropped, ...] = ()
@@ -364,6 +367,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         path_states=contract.answer(document, PathStates),
         sandbox_setting=sandbox_setting.extract(document),
         hidden_units=hidden_units.extract(document),
+        database=contract.answer(document, Spaces).database,
         policies=file_policies.extract(document),
         dropped_settings=containerd_merge.extract(document),
     )

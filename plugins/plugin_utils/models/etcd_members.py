@@ -214,7 +214,7 @@ def _state_by_others(cluster: Cluster, member: Member, host: Host | None) -> tup
         return UP, "other members are connected to it"
     if witnesses:
         return DOWN, f"no connection to it from {', '.join(sorted(witnesses))}"
-    if host is not None and host.status == "ok" and _has_no_process(host):
+    if host is not None and host.status == "ok" and has_no_process(host):
         return DOWN, "no process of it runs"
     return UNKNOWN, ""
 
@@ -257,7 +257,7 @@ def _witnesses(cluster: Cluster, member: Member) -> dict[str, bool]:
     return witnesses
 
 
-def _has_no_process(host: Host) -> bool:
+def has_no_process(host: Host) -> bool:
     """Tell whether a host has no etcd, by the list of its processes.
 
     One that was taken out of the control plane has neither processes nor manifests of it.
@@ -288,12 +288,13 @@ def missing(cluster: Cluster) -> tuple[Missing, ...]:
             lacks.append(Missing(host.host, "host", host.status))
         elif host.statuses.get("etcd") not in ("ok", "absent"):
             lacks.append(Missing(host.host, "etcd", host.statuses.get("etcd", "not_asked")))
-        elif host.statuses.get("etcd") == "absent" and _has_manifest(host):
+        elif host.statuses.get("etcd") == "absent" and has_manifest(host):
             lacks.append(Missing(host.host, "etcd", "error"))
     return tuple(lacks)
 
 
-def _has_manifest(host: Host) -> bool:
+def has_manifest(host: Host) -> bool:
+    """Tell whether a static pod of a host is an etcd."""
     plane = host.control_plane
     return plane is not None and any(use.component == "etcd" for use in plane.files)
 

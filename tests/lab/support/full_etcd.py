@@ -32,10 +32,10 @@ def be_patient(cluster, names) -> None:
         if probe is None or not re.search(r"(?m)path: /health$", probe[0]):
             continue
         patient = re.sub(r"failureThreshold: \d+", f"failureThreshold: {PROBES}", probe[0], count=1)
-        before = _pid(cluster, name)
+        before = pid(cluster, name)
         cluster.write(name, manifest(ETCD), text[: probe.start()] + patient)
         cluster.wait(
-            lambda node=name, old=before: _pid(cluster, node) not in ("", old),
+            lambda node=name, old=before: pid(cluster, node) not in ("", old),
             ANSWERS,
             f"etcd of {name} to start again",
         )
@@ -43,7 +43,8 @@ def be_patient(cluster, names) -> None:
     cluster.wait_healthy()
 
 
-def _pid(cluster, name) -> str:
+def pid(cluster, name) -> str:
+    """Return the process of etcd, "" where none runs."""
     return cluster.exec(name, ["pgrep", "-x", ETCD], check=False).stdout.decode().strip()
 
 

@@ -8,14 +8,24 @@ The cluster is one of its own, with a low quota, and taken away at the end.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+from collections.abc import Iterator
 
 import pytest
 
 from tests.lab.cluster.clusters import Cluster
 from tests.lab.cluster.kubeadm import ETCD_QUOTA
-from tests.lab.support.full_etcd import add_learner, alarms, be_patient, fill, put, remove_member
+from tests.lab.support.full_etcd import (
+    add_learner,
+    alarms,
+    be_patient,
+    fill,
+    pid,
+    put,
+    remove_member,
+)
 from tests.lab.support.repairing import CONSENT, RELEASES, ended, own, possible
 from tests.lab.support.static_pod import manifest
 
@@ -82,6 +92,22 @@ def renewed(cluster) -> dict[str, str]:
     return dict(pair.split("=") for pair in done.stdout.decode().split())
 
 
+@contextlib.contextmanager
+def stopped(cluster) -> Iterator[None]:
+    """Let no etcd run, as between two starts of a kubelet, for as long as the body takes."""
+    try:
+        for name in MASTERS:
+            cluster.exec(name, ["systemctl", "stop", "kubelet"])
+            cluster.exec(name, ["pkill", "-x", ETCD])
+        cluster.wait(lambda: not any(pid(cluster, name) for name in MASTERS), 60, "etcd to end")
+        yield
+    finally:
+        for name in MASTERS:
+            cluster.exec(name, ["systemctl", "start", "kubelet"])
+        for name in MASTERS:
+            alarms(cluster, name)  # it answers
+
+
 def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
     fill(cluster, MASTERS)
     before = renewed(cluster)
@@ -90,6 +116,14 @@ def test_one_run_frees_an_etcd_at_its_quota(cluster, play):
     assert steps_of(report) == [(kind, False) for kind in STEPS], report["plan"]
     assert all("kubemend_max_risk=2" in step["blocked_by"] for step in report["plan"])
     assert "NOSPACE" in alarms(cluster, "m1")
+
+    with stopped(cluster):
+        _done, report = play(name=PLAYBOOK)
+    (near,) = [finding for finding in report["findings"] if finding["code"] == "KM141"]
+    assert near["severity"] == "critical", near
+    paths = [proof["path"] for proof in near["evidence"]]
+    assert paths == ["/var/lib/etcd/member/snap/db"] * 3, near
+    assert steps_of(report) == [], report["plan"]
 
     # a learner is refused
     add_learner(cluster, "m1", GHOST)

@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector space: what is free where a node's programs write.
 
-These are logs, kubemend's own journal, and the folders without which Kubernetes does not work.
+These are logs, kubemend's own journal, and the folders without which Kubernetes does not work. The
+size of etcd's database is read from its file, which is there while etcd does not run.
 """
 
 import os
 
-from ...system import files, procfs
+from ...system import etcd_folder, files, procfs
 from . import hangs, pressure
 
 # Not /run/log/journal: a journal in memory bounds itself, and /run is small where memory is.
@@ -26,6 +27,13 @@ STORES = (
     ("/var/snap/microk8s/current/var/kubernetes/backend", ETCD),
 )
 USUAL = "/var/lib/etcd"
+# Data folders that no flag of a process or a manifest names.
+UNNAMED = (
+    USUAL,
+    "/var/lib/rancher/k3s/server/db/etcd",
+    "/var/lib/rancher/rke2/server/db/etcd",
+    "/var/lib/k0s/etcd",
+)
 READ_ONLY = 1  # ST_RDONLY of statvfs
 MAX_STORES = 24
 MOUNT_SECONDS = 2.0
@@ -33,11 +41,11 @@ UNANSWERED = "it does not answer"
 
 
 def collect(context):
-    """Return {folders, stores}: what is free, of folders of logs and of all folders of a node.
+    """Return {folders, stores, database}: what is free, and the file of etcd's database.
 
     folders: [{path, free_bytes, total_bytes, free_inodes, error}], for a missing folder the values
     of the nearest one above it. stores: the file systems of the folders that are there, free is
-    what root may still write.
+    what root may still write. database: {path, bytes, mtime}, None where there is none.
     """
     context.source = "statvfs"
     mountinfo = files.whole("/proc/self/mountinfo", hangs.MAX_MOUNTINFO) or ""
@@ -48,6 +56,7 @@ def collect(context):
     return {
         "folders": [_space(path, silent) for path in FOLDERS],
         "stores": [row for row in rows if row],
+        "database": database(context.data, silent),
     }
 
 
@@ -65,7 +74,7 @@ def silent_folders(paths, mountinfo, seconds):
 
 def candidates(data):
     """Return each folder of which this collector may ask the file system."""
-    paths = [*etcd_flags(data), os.path.join(USUAL, "member"), USUAL]
+    paths = [*etcd_flags(data), *manifest_folders(data), os.path.join(USUAL, "member"), *UNNAMED]
     if data.get("kubelet"):
         paths += [pressure.root_dir(data["kubelet"]), *(path for _part, path in pressure.IMAGES)]
     return [*paths, *(path for path, _use in STORES)]
@@ -106,6 +115,34 @@ def etcd_flags(data):
         if row.get("component") == ETCD:
             paths.update(_named(row.get("argv") or []))
     return sorted(paths)
+
+
+def database(data, silent=frozenset()):
+    """Return {path, bytes, mtime} of the database of this node's etcd, None without one."""
+    named = [*etcd_flags(data), *manifest_folders(data)]
+    for folder in named or UNNAMED:
+        path = os.path.join(folder, etcd_folder.DATABASE)
+        if folder in silent:
+            continue
+        try:
+            state = os.stat(path)
+        except OSError:
+            continue
+        return {"path": path, "bytes": state.st_size, "mtime": round(state.st_mtime, 3)}
+    return None
+
+
+def manifest_folders(data):
+    """Return the folders of the host that manifests of etcd name as its data."""
+    paths = []
+    for record in (data.get("manifests") or {}).get("files") or ():
+        text = record.get("text") or ""
+        if "--data-dir=" not in text:
+            continue
+        from . import static_pod_paths
+
+        paths += static_pod_paths.of_flag(text, "data-dir")
+    return list(dict.fromkeys(paths))
 
 
 def _is_own(process, data):

@@ -49,8 +49,19 @@ def collect(context):
 def of_manifest(text):
     """Return the paths of the host that a manifest names, and those below them of its flags."""
     flags = _FLAG.findall(text)
+    volumes = [path.rstrip("/") or "/" for path in _HOST.findall(text)]
+    return list(dict.fromkeys(volumes + _with_mounts(text, flags)))
+
+
+def of_flag(text, name):
+    """Return the paths of the host that may be those of a flag, those by a mount first."""
+    return _with_mounts(text, re.findall(f"--{name}=[\"']?" + _PATH, text))[::-1]
+
+
+def _with_mounts(text, flags):
+    """Return paths of flags, and those of the host that the pod's mounts give them."""
     volumes = _HOST.findall(text)
-    paths = [path.rstrip("/") or "/" for path in volumes] + flags
+    paths = list(flags)
     for mount in [path.rstrip("/") for path in _MOUNT.findall(text)]:
         for flag in flags:
             if flag == mount or flag.startswith(mount + "/"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...evidence.document import one_line
 from ...models import etcd_members, etcd_sizes, writes
 from ...models.api_node import and_others
 from ...models.cluster import Cluster
@@ -106,7 +107,7 @@ def unasked(cluster: Cluster) -> tuple[Missing, ...]:
     severity="warning",
     applies=APPLIES,
     risk=3,
-    needs=NEEDS,
+    needs=(*NEEDS, "space"),
     component=ETCD,
 )
 def near_quota(cluster: Cluster) -> Iterator[CheckResult]:
@@ -138,15 +139,19 @@ def near_quota(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _rows(cluster: Cluster) -> tuple[CheckResult | None, list[Size]]:
     """Return (the result where no size is known, the sizes of databases)."""
-    without = without_etcd(cluster)
     rows = etcd_sizes.sizes(cluster)
-    if without is None and not rows:
+    if rows and cluster.key is not None:  # also where no etcd answers
+        return None, rows
+    without = without_etcd(cluster)
+    if without is None:
         without = unknown(*unasked(cluster), component=ETCD)
     return without, rows
 
 
 def _cure(at: etcd_commands.Tool, near: Sequence[Size]) -> str:
     """Return what helps: what is not in use is freed by defragmenting."""
+    if all(row.path for row in near):
+        return _cure_of_stopped(near)
     if all(row.used is not None and row.used < NEAR * row.size for row in near):
         return (
             f"defragment: {at.begin}; {etcd_commands.snapshot(at)}; {etcd_commands.defragment()}."
@@ -156,6 +161,18 @@ def _cure(at: etcd_commands.Tool, near: Sequence[Size]) -> str:
         f"{at.begin}; {etcd_commands.filling()}, and delete what is not needed; then"
         f" {etcd_commands.snapshot(at)}; {etcd_commands.compact()}; {etcd_commands.defragment()}."
         " Or raise --quota-backend-bytes of one member after another (at most 8 GiB)"
+    )
+
+
+def _cure_of_stopped(near: Sequence[Size]) -> str:
+    """Return what comes first where etcd does not run: its space is freed while it runs."""
+    hosts = and_others([row.host.host for row in near], 3)
+    return (
+        f"etcd of {hosts} has to run first: repair what stops it (the findings about etcd beside"
+        " this one). Where only the kubelet restarts it, because its livenessProbe asks /health,"
+        " which fails at the quota: on each of these hosts take livenessProbe out of"
+        " /etc/kubernetes/manifests/etcd.yaml and run systemctl restart kubelet. Once etcd answers,"
+        " run this audit again, and put livenessProbe back after the repair of KM140"
     )
 
 
@@ -180,7 +197,7 @@ def fragmented(cluster: Cluster) -> Iterator[CheckResult]:
     empty = wasted(rows)
     if not empty:
         if all(row.used is None for row in rows):
-            yield unknown(*unasked(cluster), component=ETCD)
+            yield without_etcd(cluster) or unknown(*unasked(cluster), component=ETCD)
         else:
             yield CheckResult(component=ETCD)
         return
@@ -205,15 +222,14 @@ def wasted(rows: Sequence[Size]) -> list[Size]:
 
 
 def _proofs(rows: Sequence[Size]) -> tuple[EvidenceRef, ...]:
-    return tuple(
-        EvidenceRef(
-            "http",
-            row.host.host,
-            object=_source(row),
-            text=row.text,
-        )
-        for row in rows[:3]
-    )
+    return tuple(_proof(row) for row in rows[:3])
+
+
+def _proof(row: Size) -> EvidenceRef:
+    if row.path:
+        path = one_line(row.path, 200)
+        return EvidenceRef("file", row.host.host, path=path, text=row.text)
+    return EvidenceRef("http", row.host.host, object=_source(row), text=row.text)
 
 
 def _source(row: Size) -> str | None:

@@ -39,8 +39,18 @@ class Store:
 
 
 @dataclass(frozen=True)
+class DatabaseFile:
+    """The file of the database of this node's etcd, whether it runs or not."""
+
+    path: str = ""
+    bytes: int | None = None
+    mtime: float | None = None
+
+
+@dataclass(frozen=True)
 class Spaces:
     """The free space of the directories of logs and of the journal, and of a node's folders."""
 
     folders: tuple[Space, ...] = ()
     stores: tuple[Store, ...] | None = None  # None: an older release collected
+    database: DatabaseFile | None = None

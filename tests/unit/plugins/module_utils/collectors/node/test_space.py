@@ -231,3 +231,51 @@ def test_a_folder_that_does_not_answer_is_not_asked_again(
     assert {"/wal", "/var/lib/kubelet", "/run", "/var/lib/kubemend"} <= set(asked_of)
     data = {"instances": {"processes": []}}
     assert space.etcd_folders(data, frozenset(silent)) == ["/var/lib/etcd"]
+
+
+def database_in(folder: Path, size: int = 7) -> Path:
+    path = folder / "member" / "snap" / "db"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"x" * size)
+    return path
+
+
+def etcd_manifest(flag: Path, mount: Path, volume: Path) -> dict[str, Any]:
+    text = (
+        f"spec:\n  containers:\n  - command:\n    - etcd\n    - --data-dir={flag}\n"
+        f"    volumeMounts:\n    - mountPath: {mount}\n      name: data\n"
+        f"  volumes:\n  - hostPath:\n      path: {volume}\n    name: data\n"
+    )
+    return {"manifests": {"files": [{"text": "kind: Pod"}, {"text": text}]}}
+
+
+def test_the_database_of_an_etcd_that_a_process_names(tmp_path: Path) -> None:
+    path = database_in(tmp_path / "a")
+    argv = ["etcd", f"--data-dir={tmp_path / 'a'}"]
+    data: dict[str, Any] = {"instances": {"processes": [dict(ETCD, argv=argv)]}}
+    row = space.database(data)
+    assert row == {"path": str(path), "bytes": 7, "mtime": round(path.stat().st_mtime, 3)}
+    assert space.database(data, frozenset([str(tmp_path / "a")])) is None
+
+
+def test_the_database_of_an_etcd_that_only_a_manifest_names(tmp_path: Path) -> None:
+    stale, path = database_in(tmp_path / "etcd"), database_in(tmp_path / "disk" / "etcd", 9)
+    mount = tmp_path / "etcd"
+    moved = space.database(etcd_manifest(mount, mount, path.parents[2]))
+    assert moved is not None
+    assert (moved["path"], moved["bytes"]) == (str(path), 9)
+    same = space.database(etcd_manifest(mount, mount, mount))
+    assert same is not None
+    assert same["path"] == str(stale)
+
+
+def test_the_usual_database_counts_only_where_nothing_names_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = database_in(tmp_path / "usual")
+    monkeypatch.setattr(space, "UNNAMED", (str(tmp_path / "none"), str(tmp_path / "usual")))
+    found = space.database({})
+    assert found is not None
+    assert found["path"] == str(path)
+    gone = tmp_path / "gone"
+    assert space.database(etcd_manifest(gone, gone, gone)) is None

@@ -160,3 +160,25 @@ def test_metrics_alone_tell_the_size(world):
     (finding,) = found(world, "KM141")
     assert finding.severity == "critical"
     assert finding.evidence[0].object == "http://127.0.0.1:2381"
+
+
+def stop_all(world, size):
+    """Let no etcd run; the file of each database has this size, in MiB."""
+    for id_ in etcd_evidence.MEMBERS:
+        etcd_evidence.end(world, id_)
+        name = f"m{id_}"
+        world.manifest(name, "etcd", f"--name={name}")
+        file = {"path": "/var/lib/etcd/member/snap/db", "bytes": size * etcd_evidence.MIB}
+        world.documents[name]["collectors"]["space"] = {"status": "ok", "data": {"database": file}}
+
+
+def test_files_tell_the_sizes_where_no_etcd_runs(world):
+    settle(world)
+    stop_all(world, 2050)
+    (finding,) = found(world, "KM141")
+    assert finding.severity == "critical"
+    assert [proof.path for proof in finding.evidence] == ["/var/lib/etcd/member/snap/db"] * 3
+    assert "has to run first" in finding.remedy
+    assert verdicts(world, "KM140", "KM143") == {"KM140": "unknown", "KM143": "unknown"}
+    stop_all(world, 900)
+    assert verdicts(world, "KM141") == {"KM141": "clear"}
