@@ -43,7 +43,9 @@ def of_sandbox(host: Host | None, image: str, kind: str) -> tuple[Dropped, ...]:
 
     image: that the runtime lacks; kind: why it cannot be pulled
     """
-    rows = host.dropped_settings if host is not None else ()
+    if host is None:
+        return ()
+    rows = host.dropped_settings
     images = [row for row in rows if row.line.key == containerd_tables.SANDBOX_IMAGE]
     different = tuple(row for row in images if row.line.value.strip("\"'") != image)
     return different or of_pull(host, kind)

@@ -120,14 +120,18 @@ def _named(argv: Sequence[str]) -> str:
     if pflag.string_flag(argv, FILE):
         return FILE
     dynamic = pflag.bool_flag(argv, DYNAMIC)
-    return DYNAMIC if dynamic is not None and dynamic.value else ""
+    if dynamic is not None and dynamic.value:
+        return DYNAMIC
+    return ""
 
 
 def _buffer(argv: Sequence[str], mode: str) -> int | None:
     size = pflag.string_flag(argv, BUFFER) or ""
     if mode != BATCH or not size.isdecimal() or len(size) > 12:
         return None
-    return int(size) if int(size) > BUFFER_DEFAULT else None
+    if int(size) > BUFFER_DEFAULT:
+        return int(size)
+    return None
 
 
 def _slow(document: Mapping[str, Any], argv: Sequence[str]) -> tuple[str, str]:

@@ -112,7 +112,9 @@ def _newer(cri: Cri) -> ConfigFile | None:
     if cri.name != "containerd" or not is_merging or any(file.error for file in cri.files):
         return None
     versions = [file for file in cri.files if (file.version or 0) >= OLD]
-    return versions[-1] if versions and versions[-1].version == NEW else None
+    if versions and versions[-1].version == NEW:
+        return versions[-1]
+    return None
 
 
 def _lines(cri: Cri) -> Iterator[tuple[ConfigFile, ConfigLine]]:

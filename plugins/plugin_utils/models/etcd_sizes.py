@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..evidence.answers.node.etcd import DataFolder, LocalMember, MemberStatus, Metrics
+from ..evidence.answers.node.etcd import Database, DataFolder, LocalMember, MemberStatus, Metrics
 from ..evidence.answers.node.space import DatabaseFile
 from ..parsers import pflag
 from . import etcd_members
 from .cluster import Cluster, Host
+from .control_plane import ControlPlane
 
 MEBIBYTE = 1024**2
 DEFAULT_QUOTA = 2 * 1024**3  # etcd's own, where the flag is missing or 0
@@ -67,15 +68,23 @@ def sizes(cluster: Cluster) -> list[Size]:
     rows: dict[str, Size] = {}
     files = []
     for host in cluster.hosts:
-        local = host.etcd_said.local or LocalMember()
-        metrics, status = local.metrics or Metrics(), host.etcd_said.status or MemberStatus()
-        size = metrics.db_size if metrics.db_size is not None else status.db_size
-        if size is not None and size >= 0:
-            row = Size(host, size, _used(metrics, status), _quota(metrics, status, local))
-            rows.setdefault(metrics.member_id or status.member_id or host.host, row)
-        if size is None or host.etcd_said.local is None:  # another member may have told it
+        member_id, row = _told(host)
+        if row is not None:
+            rows.setdefault(member_id or host.host, row)
+        if row is None or host.etcd_said.local is None:  # another member may have told it
             files.append(_of_file(host))
     return [*rows.values(), *(row for row in files if row is not None)]
+
+
+def _told(host: Host) -> tuple[str | None, Size | None]:
+    """Return the id of the member that answered a host, and the size that it told."""
+    local = host.etcd_said.local or LocalMember()
+    metrics, status = local.metrics or Metrics(), host.etcd_said.status or MemberStatus()
+    size = metrics.db_size if metrics.db_size is not None else status.db_size
+    member_id = metrics.member_id or status.member_id
+    if size is None or size < 0:
+        return member_id, None
+    return member_id, Size(host, size, _used(metrics, status), _quota(metrics, status, local))
 
 
 def _of_file(host: Host) -> Size | None:
@@ -83,7 +92,7 @@ def _of_file(host: Host) -> Size | None:
     local = host.etcd_said.local
     if local is not None:
         folder = local.folder or DataFolder()
-        size = folder.database.bytes if folder.database is not None else None
+        size = (folder.database or Database()).bytes
         path, quota = f"{folder.path}/member/snap/db", local.quota
     elif etcd_members.has_manifest(host) and etcd_members.has_no_process(host):
         file = host.database or DatabaseFile()
@@ -97,9 +106,10 @@ def _of_file(host: Host) -> Size | None:
 
 def _quota_of_manifest(host: Host) -> int | None:
     """Return the quota that a manifest of etcd sets, None where a file of settings may set it."""
-    plane = host.control_plane
-    uses = [use for use in plane.files if use.component == "etcd"] if plane is not None else []
-    for use in uses:
+    plane = host.control_plane or ControlPlane()
+    for use in plane.files:
+        if use.component != "etcd":
+            continue
         if pflag.string_flag(use.words, "config-file"):
             return None
         value = pflag.string_flag(use.words, "quota-backend-bytes") or "0"

@@ -351,8 +351,12 @@ def advice_on_logs(node_pressure: Pressure) -> list[str]:
     rows = node_pressure.measures_of("DiskPressure")
     signals = {measure.signal for measure, _bounds, crossed in rows if crossed}
     largest = _largest(node_pressure, signals)
-    rotation = None if largest is None else _exceeded(node_pressure, largest[0])
-    return [] if rotation is None else [rotation.advice]
+    if largest is None:
+        return []
+    rotation = _exceeded(node_pressure, largest[0])
+    if rotation is None:
+        return []
+    return [rotation.advice]
 
 
 def _exceeded(node_pressure: Pressure, folder: Large) -> container_logs.Rotation | None:

@@ -261,7 +261,9 @@ def last_error(start: Start) -> str:
     errors = [line for line in reversed(start.lines) if _is_error(line.text)]
     causes = (line for line in errors if not component_log.follows_end(line.text))
     error = next(causes, next(iter(errors), None))
-    return error.raw if error is not None else ""
+    if error is None:
+        return ""
+    return error.raw
 
 
 def _is_error(text: str) -> bool:

@@ -25,7 +25,7 @@ _OWNERS: Mapping[int, str] = {
     10248: "of the kubelet, for its health",
     10249: "of kube-proxy, for its metrics",
     10250: "of the kubelet",
-    10255: "of the kubelet, for reading alone",
+    10255: "of the kubelet, read-only",
     10256: "of kube-proxy, for its health",
     10257: "of kube-controller-manager",
     10258: "of a cloud controller manager",
@@ -37,7 +37,9 @@ _PORT = re.compile(r":(\d{1,5})$")
 def clause(address: str) -> str:
     """Return whose port that of an address usually is, as a sentence, or ""."""
     port = _PORT.search(address)
-    owner = _OWNERS.get(int(port.group(1))) if port is not None else None
-    if owner is None or port is None:
+    if port is None:
+        return ""
+    owner = _OWNERS.get(int(port.group(1)))
+    if owner is None:
         return ""
     return f"Port {port.group(1)} is usually that {owner}"

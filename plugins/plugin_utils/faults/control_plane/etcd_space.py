@@ -168,8 +168,8 @@ def _cure_of_stopped(near: Sequence[Size]) -> str:
     """Return what comes first where etcd does not run: its space is freed while it runs."""
     hosts = and_others([row.host.host for row in near], 3)
     return (
-        f"etcd of {hosts} has to run first: repair what stops it (the findings about etcd beside"
-        " this one). Where only the kubelet restarts it, because its livenessProbe asks /health,"
+        f"etcd of {hosts} has to run first: repair what stops it (the other findings about"
+        " etcd). Where only the kubelet restarts it, because its livenessProbe asks /health,"
         " which fails at the quota: on each of these hosts take livenessProbe out of"
         " /etc/kubernetes/manifests/etcd.yaml and run systemctl restart kubelet. Once etcd answers,"
         " run this audit again, and put livenessProbe back after the repair of KM140"

@@ -109,7 +109,9 @@ def read(document: Mapping[str, Any]) -> LostElection:
         return NONE
     program = owner.title if owner is not None else KUBELITE
     ended = [start for start in unit_journal.starts(end.lines) if start.exit is not None]
-    return _of_start(ended[-1], program, one_line(unit, 80)) if ended else NONE
+    if not ended:
+        return NONE
+    return _of_start(ended[-1], program, one_line(unit, 80))
 
 
 def _of_start(start: Start, program: str, unit: str) -> LostElection:
@@ -134,7 +136,9 @@ def _lease(start: Start, part: str) -> tuple[str, str]:
 
 def _reason(start: Start, lease: str) -> tuple[str, str]:
     """Return (line, its innermost reason) of the last request about a lease that failed."""
-    for line, raw in unit_journal.about(start, lease) if lease else ():
+    if not lease:
+        return "", ""
+    for line, raw in unit_journal.about(start, lease):
         error = line.get("err") or line.message.partition(f"{lease}: ")[2]
         if error and not _LEASE.search(raw):
             return raw, one_line(error.rpartition(": ")[2], 120)
