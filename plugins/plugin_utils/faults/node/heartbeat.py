@@ -20,7 +20,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.runtime_work import RuntimeWork
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
-from . import api_node, heartbeat_cause, registration
+from . import agent_balancer, api_node, heartbeat_cause, registration
 from . import identity as node_identity
 
 # Words of the condition Ready that name the network plugin, which is a fault of its own (KM519).
@@ -136,7 +136,10 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     way = host.api_way
     reason, advice = _reason(cluster, host)
     server = heartbeat_cause.expired_server(cluster, host)
+    balancer = _balancer(cluster, host)
     because: tuple[str, ...] = ()
+    if balancer is not None:
+        reason, advice, because = balancer.clause, balancer.advice, balancer.because
     if server is not None:
         because = (EXPIRED,)
         reason = f"the certificate of its API server, on {server}, has expired"
@@ -154,6 +157,8 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         result = one_line(way.error or "name, connection and certificate are well", 300)
         address = one_line(way.server, 200)
         proofs.append(EvidenceRef("http", host.host, object=address, text=result))
+    if balancer is not None:
+        proofs += balancer.proofs
     if host.busy.clause and host.busy.clause in reason:
         proofs += host.busy.proofs
     return Detection(
@@ -165,6 +170,13 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         component="kubelet",
         because=because,
     )
+
+
+def _balancer(cluster: Cluster, host: Host) -> agent_balancer.Balancer | None:
+    """Return the load balancer of an agent that keeps a kubelet from an API that takes writes."""
+    if heartbeat_cause.frozen(cluster) is not None or _proxied(host) is not None:
+        return None
+    return agent_balancer.find(cluster, host)
 
 
 def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:
