@@ -138,6 +138,8 @@ def _stays(host: Host, agent: RancherUnit, stopped: list[Server]) -> list[str]:
         return []
     names = and_others([f"{unit.short_name} of {server.host}" for server, unit in stopped])
     release = host.releases.version("kubelet")
+    if agent.program != "rke2":  # an API server of k3s ends with its unit
+        return [f"{names} does not run"]
     if release is None:
         return [f"{names} does not run, and agents of older releases stay with such a server"]
     if not _is_of(release, _UNCHECKED):
@@ -176,8 +178,8 @@ def _deadlock(host: Host, agent: RancherUnit, state: str) -> list[str]:
     if state != SILENCE or not _is_of(release, _LOCKED):
         return []
     return [
-        f"{agent.title} {one_line(release, 40)} has a deadlock of that load balancer, which a change"
-        " of the list of servers brings about"
+        f"{agent.title} {one_line(release, 40)} has a deadlock of that load balancer, which a"
+        " change of the list of servers brings about"
     ]
 
 
