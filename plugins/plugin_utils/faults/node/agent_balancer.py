@@ -125,7 +125,8 @@ def _servers(cluster: Cluster, agent: RancherUnit) -> list[str]:
     clauses = []
     if gone:
         clauses.append(
-            f"the agent goes on to try {and_others(gone)}, which no machine has any more"
+            f"the agent goes on to try {and_others(gone)}, which no Node and no API server of the"
+            " cluster has"
         )
     if known:
         clauses.append(f"the agent does not reach {and_others(known)}")

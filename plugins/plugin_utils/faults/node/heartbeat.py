@@ -48,7 +48,7 @@ EXPIRED = "KM120"  # of the server that a kubelet asks
     cluster_needs=("nodes",),
     current_only=True,
     explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM507", "KM518", "KM526")
-    | causes("KM508", "KM523", "KM536", "KM562", "KM607"),
+    | causes("KM502", "KM508", "KM523", "KM536", "KM562", "KM607"),
     same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
