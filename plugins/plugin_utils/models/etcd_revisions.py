@@ -49,10 +49,10 @@ def extract(document: Mapping[str, Any]) -> Ahead | None:
             continue
         for entry in row.entries:
             seconds = (entry.last or 0.0) - (entry.first or 0.0)
-            asked = _ASKED.search(entry.line)
-            if asked is None or _FUTURE not in entry.line or seconds < APART_SECONDS:
+            request = _ASKED.search(entry.line)
+            if request is None or _FUTURE not in entry.line or seconds < APART_SECONDS:
                 continue
-            revision = asked.group("revision") or asked.group("former")
+            revision = request.group("revision") or request.group("former")
             line, source = ends(one_line(entry.line, 2000), LONGEST), one_line(row.source, 300)
             return Ahead(revision, entry.count, seconds, line, source)
     return None

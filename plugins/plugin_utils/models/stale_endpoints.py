@@ -31,11 +31,11 @@ _TO_API = re.compile(r"https://(?P<address>\[[0-9a-f:]{2,45}\]|[\d.]{7,15}):443/
 
 @dataclass(frozen=True)
 class StaleEndpoint:
-    """One such address. why: what shows that nothing answers there, a clause."""
+    """One such address. reason: what shows that nothing answers there, a clause."""
 
     address: str
     place: str
-    why: str
+    reason: str
     proof: EvidenceRef
 
 
@@ -97,19 +97,19 @@ def _timed_out(cluster: Cluster, place: str) -> StaleEndpoint | None:
     """Return that pods get no answer in time from the Service, unless the address answers."""
     if any(row.address == place for row in cluster.typed(Locks).servers):
         return None
-    own = {_address(row) for row in cluster.typed(Endpoints).addresses}
+    masters = {_address(row) for row in cluster.typed(Endpoints).addresses}
     for host in cluster.hosts:
-        own |= host.names
+        masters |= host.names
     for host in cluster.hosts:
         for pod in host.pod_errors.rows:
             match = _TO_API.search(pod.message)
-            if pod.kind != "timeout" or match is None or match.group("address") in own:
+            if pod.kind != "timeout" or match is None or match.group("address") in masters:
                 continue
             service = one_line(match.group("address"), 45)
-            why = (
+            reason = (
                 f"{one_line(pod.pod, 120)} on {host.host} gets no answer in time from the Service"
                 f" ({service}:443)"
             )
             proof = EvidenceRef("log", host.host, path=pod.path, text=one_line(pod.message, 300))
-            return StaleEndpoint(_address(place), place, why, proof)
+            return StaleEndpoint(_address(place), place, reason, proof)
     return None

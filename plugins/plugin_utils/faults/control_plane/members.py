@@ -214,13 +214,9 @@ def _different_etcd(cluster: Cluster) -> Iterator[Detection]:
 def strangers(cluster: Cluster) -> Iterator[CheckResult]:
     """KM112: report a control-plane member outside the inventory, whose election is unknown."""
     pods = {stranger.name: _lock_of_pod(cluster, stranger) for stranger in cluster.strangers}
-    found = ((item, stale_endpoints.find(cluster, item)) for item in cluster.strangers)
-    stale = {item.name: address for item, address in found if address is not None}
-    hits = tuple(
-        _unlisted(stranger)
-        for stranger in cluster.strangers
-        if not pods[stranger.name] and stranger.name not in stale
-    )
+    stale = _stale_addresses(cluster)
+    masters = [item for item in cluster.strangers if item.name not in stale]
+    hits = tuple(_unlisted(stranger) for stranger in masters if not pods[stranger.name])
     missing = cluster.missing("nodes") + cluster.missing("endpoints")
     if hits and len(hits) <= len(cluster.unplaced):
         missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
@@ -242,11 +238,17 @@ def _unlisted(stranger: UnlistedMember) -> Detection:
     )
 
 
+def _stale_addresses(cluster: Cluster) -> dict[str, StaleEndpoint]:
+    """Return the strangers that are addresses of removed masters, by their names."""
+    rows = [(item.name, stale_endpoints.find(cluster, item)) for item in cluster.strangers]
+    return {name: address for name, address in rows if address is not None}
+
+
 def _stale(cluster: Cluster, rows: Sequence[StaleEndpoint]) -> Detection:
     """Report addresses of the Service kubernetes that are most likely those of removed masters."""
     addresses = [row.address for row in rows]
     has = "has the address" if len(rows) == 1 else "has the addresses"
-    reasons = and_others(list(dict.fromkeys(row.why for row in rows)))
+    reasons = and_others(list(dict.fromkeys(row.reason for row in rows)))
     at = etcd_commands.tool(cluster)
     server = next((host.etcd.api_server for host in cluster.members if host.etcd.api_server), None)
     prefix = server.etcd_prefix if server is not None else None
@@ -264,7 +266,7 @@ def _stale(cluster: Cluster, rows: Sequence[StaleEndpoint]) -> Detection:
         "make sure that no machine has such an address (curl -k https://ADDRESS:PORT/healthz);"
         " if a master has it, add that one to the inventory and audit again. Else delete its key:"
         f" {at.begin}; $E get {prefix}/masterleases/ --prefix --keys-only; {keys}. The API servers"
-        " write the addresses anew within seconds; where these stay, kubectl -n default delete"
+        " write the addresses again within seconds; where these stay, kubectl -n default delete"
         " endpoints kubernetes, which they make again",
         component="masterleases",
     )

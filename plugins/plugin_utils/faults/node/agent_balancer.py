@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from ...evidence.answers.cluster.endpoints import Endpoints
 from ...evidence.answers.cluster.nodes import Nodes
+from ...evidence.answers.node.api_way import ApiWay
 from ...evidence.document import one_line, shell_name
 from ...models import node_hosts
 from ...models.api_node import and_others
@@ -51,8 +52,8 @@ Server = tuple[Host, RancherUnit]
 
 
 @dataclass(frozen=True)
-class Balancer:
-    """What the load balancer of an agent does with its kubelet's connections."""
+class Obstacle:
+    """Why the API does not hear a kubelet: a clause, the advice, and its evidence."""
 
     clause: str
     advice: str
@@ -60,15 +61,26 @@ class Balancer:
     because: tuple[str, ...] = ()
 
 
-def find(cluster: Cluster, host: Host) -> Balancer | None:
+def find(cluster: Cluster, host: Host) -> Obstacle | None:
     """Return what keeps a kubelet from the API that its own agent connects it to, or None."""
     way, agent = host.api_way, host.rancher
-    if way is None or agent is None or not agent.is_agent or not way.failed:
+    if way is None or agent is None or not agent.is_agent:
         return None
-    state = _state(way.error or "")
-    if not _LOCAL.match(way.server or "") or not state or _serves(host):
+    if not _LOCAL.match(way.server or "") or _serves(host):
+        return None
+    state = _state(way)
+    if not state:
         return None
     address = one_line(way.server, 200).removeprefix("https://").rstrip("/")
+    return _found(cluster, host, agent, (address, state))
+
+
+def _found(cluster: Cluster, host: Host, agent: RancherUnit, door: tuple[str, str]) -> Obstacle:
+    """Return a load balancer with what is known of its servers.
+
+    door: its address, and what becomes of a connection
+    """
+    address, state = door
     stopped: list[Server] = []
     if state != CLOSED_DOOR:
         stopped = _stopped(cluster, agent)
@@ -85,11 +97,14 @@ def find(cluster: Cluster, host: Host) -> Balancer | None:
     because: tuple[str, ...] = ()
     if any(unit.state == "inactive" for _server, unit in stopped):
         because = (STOPPED,)
-    return Balancer("; ".join(clauses), _advice(cluster, host, agent, stopped), proofs, because)
+    return Obstacle("; ".join(clauses), _advice(cluster, host, agent, stopped), proofs, because)
 
 
-def _state(error: str) -> str:
-    """Return what becomes of a connection, "" where a server answers that is not trusted."""
+def _state(way: ApiWay) -> str:
+    """Return what becomes of a connection, "" where a server answers, trusted or not."""
+    error = way.error or ""
+    if not way.failed:
+        return ""
     if _REFUSED.search(error):
         return CLOSED_DOOR
     if _SILENT.search(error):
@@ -108,28 +123,25 @@ def _serves(host: Host) -> bool:
 def _stopped(cluster: Cluster, agent: RancherUnit) -> list[Server]:
     """Return the servers of the cluster whose unit does not run."""
     units = [(host, host.rancher) for host in cluster.members if host.status == "ok"]
-    return [
-        (host, unit)
-        for host, unit in units
-        if unit is not None
-        and unit.program == agent.program
-        and not unit.is_agent
-        and unit.is_stopped
-    ]
+    return [(host, unit) for host, unit in units if unit and _is_stopped_server(unit, agent)]
+
+
+def _is_stopped_server(unit: RancherUnit, agent: RancherUnit) -> bool:
+    return unit.program == agent.program and not unit.is_agent and unit.is_stopped
 
 
 def _servers(cluster: Cluster, agent: RancherUnit) -> list[str]:
     """Return which servers the agent gets no connection to."""
     gone = [_place(*place) for place in agent.lost if not _is_known(cluster, place[0])]
-    known = [_place(*place) for place in agent.lost if _is_known(cluster, place[0])]
+    unreached = [_place(*place) for place in agent.lost if _is_known(cluster, place[0])]
     clauses = []
     if gone:
         clauses.append(
             f"the agent goes on to try {and_others(gone)}, which no Node and no API server of the"
             " cluster has"
         )
-    if known:
-        clauses.append(f"the agent does not reach {and_others(known)}")
+    if unreached:
+        clauses.append(f"the agent does not reach {and_others(unreached)}")
     return clauses
 
 

@@ -56,18 +56,22 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield unknown(*missing)
         return
     answer = contract.answer(document, Hangs)
+    hits = list(_hits(host, answer, contract.answer(document, System).cgroup or ""))
+    yield present(*hits) if hits else CheckResult()
+
+
+def _hits(host: Host, answer: Hangs, cgroup: str) -> Iterator[Detection]:
+    """Yield what hangs, with what it waits for."""
     dead = [mount for mount in answer.mounts if mount.answers is False]
     locked = [task for task in answer.tasks if _is_locked(task)]
     tasks = _waiting(answer, locked)
-    commands = [task for task in answer.tasks if _LVM.fullmatch(task.name) and task not in tasks]
-    hits = []
     if dead or tasks:
-        hits.append(_hit(host, dead, answer.devices if tasks else (), tasks))
+        yield _hit(host, dead, answer.devices if tasks else (), tasks)
     if len(locked) >= MANY:
-        hits.append(_locked(host, locked, contract.answer(document, System).cgroup or ""))
+        yield _locked(host, locked, cgroup)
+    commands = [task for task in answer.tasks if _LVM.fullmatch(task.name) and task not in tasks]
     if len(commands) >= MANY:
-        hits.append(_of_lvm(host, commands))
-    yield present(*hits) if hits else CheckResult()
+        yield _of_lvm(host, commands)
 
 
 def _waiting(answer: Hangs, locked: Sequence[Task]) -> list[Task]:
