@@ -22,9 +22,10 @@ from .cluster import Cluster, UnlistedMember
 from .membership import etcd_names
 from .result import EvidenceRef
 
-# What a client says that gets no connection; an API server that refuses a client answers.
+# What the collector and kubectl say where no server answers; one that refuses a client does.
 _NO_ANSWER = re.compile(
-    r"timed? ?out|no route to host|unreachable|connection refused|deadline exceeded"
+    r"\bno (?:answer|connection)\b|does not answer|timed? ?out|[Nn]o route to host|unreachable"
+    r"|[Cc]onnection refused|deadline exceeded"
 )
 _TO_API = re.compile(r"https://(?P<address>\[[0-9a-f:]{2,45}\]|[\d.]{7,15}):443/apis?/")
 

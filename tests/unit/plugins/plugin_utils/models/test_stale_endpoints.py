@@ -41,13 +41,21 @@ def found(world):
     return [item for item in world.judge(faults={"KM112"}).findings if item.code == "KM112"]
 
 
-def test_an_address_that_does_not_answer(world):
-    named(world)
+@pytest.mark.parametrize(
+    "error",
+    [
+        NO_ROUTE,
+        "GET /api/v1/namespaces/kube-system: no answer within the time limit",
+        "no connection or no handshake in time: its machine is off or not reached, or it hangs",
+    ],
+)
+def test_an_address_that_does_not_answer(world, error):
+    named(world, error)
     (one,) = found(world)
     assert (one.severity, one.component) == ("warning", "masterleases")
     assert ADDRESS in one.summary
     assert f"$E del /registry/masterleases/{ADDRESS}" in one.remedy
-    assert [ref.text for ref in one.evidence] == [NO_ROUTE]
+    assert [ref.text for ref in one.evidence] == [error]
 
 
 def test_an_address_that_was_not_asked_while_pods_time_out(world):
