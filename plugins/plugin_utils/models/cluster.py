@@ -42,6 +42,7 @@ from . import (
     control_plane,
     default_runtime,
     etcd_damage,
+    etcd_revisions,
     file_policies,
     hidden_units,
     machine,
@@ -50,6 +51,7 @@ from . import (
     node_identity,
     overlay_base,
     pod_errors,
+    rancher_unit,
     registration,
     releases,
     repeated_errors,
@@ -67,6 +69,7 @@ from .containerd_merge import Dropped
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
+from .etcd_revisions import Ahead
 from .file_policies import Policies
 from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
@@ -81,6 +84,7 @@ from .next_release import NextRelease
 from .node_identity import Identity
 from .pod_errors import PodErrors
 from .pressure import Pressure
+from .rancher_unit import RancherUnit
 from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
@@ -173,6 +177,9 @@ class Host:
     policies: Policies = field(default_factory=Policies)
     # what its containerd drops of its files
     dropped_settings: tuple[Dropped, ...] = ()
+    # the revision of its etcd that other members do not have
+    etcd_ahead: Ahead | None = None
+    rancher: RancherUnit | None = None  # the unit of k3s or RKE2 that runs its kubelet
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -370,6 +377,8 @@ def host_of(document: Mapping[str, Any]) -> Host:
         database=contract.answer(document, Spaces).database,
         policies=file_policies.extract(document),
         dropped_settings=containerd_merge.extract(document),
+        etcd_ahead=etcd_revisions.extract(document),
+        rancher=rancher_unit.extract(document),
     )
 
 

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models import api_server
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
+from ...models.rancher_unit import RancherUnit
 from ...models.result import EvidenceRef
 from ...parsers import pflag
 from ..base import CheckResult, Detection, cluster_check, present, unknown, without_kubernetes
@@ -227,6 +228,14 @@ def _holder(front: _Front, holders: list[str]) -> str:
     return "; none of the machines that were asked has that address"
 
 
+def _agent(front: _Front) -> RancherUnit | None:
+    """Return the agent of k3s or RKE2 whose load balancer the address is, or None."""
+    if not _LOOPBACK.match(front.host):
+        return None
+    agents = [host.rancher for host in front.failing if host.rancher is not None]
+    return next((agent for agent in agents if agent.is_agent), None)
+
+
 def _advice(front: _Front, failed: str, holders: list[str]) -> str:
     meanwhile = (
         "Meanwhile the API answers at each API server's own address: kubectl"
@@ -236,6 +245,14 @@ def _advice(front: _Front, failed: str, holders: list[str]) -> str:
         return (
             f"let each node find {front.host}: getent hosts {front.host}, the resolver of"
             f" /etc/resolv.conf, or a line in /etc/hosts. {meanwhile}"
+        )
+    agent = _agent(front)
+    if agent is not None:
+        return (
+            f"that is the load balancer that each agent of {agent.title} has on its own machine:"
+            f" systemctl restart {shell_name(agent.name, 'UNIT')} on each of these nodes, whose"
+            f" containers go on to run. {agent.servers_file} has the servers that it knows."
+            f" {meanwhile}"
         )
     if holders:
         return (

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from ....module_utils.shared.text import counted, times
 from ...evidence.document import one_line
 from ...models import etcd_members, writes
 from ...models.api_node import and_others
@@ -505,16 +506,23 @@ def _cares(numbers: set[tuple[int, ...]]) -> Iterator[tuple[str, str, str]]:
     "etcd's members have different data",
     severity="critical",
     applies=APPLIES,
-    needs=NEEDS,
+    needs=(*NEEDS, "repeated_errors"),
     component=ETCD,
 )
 def corrupt(cluster: Cluster) -> Iterator[CheckResult]:
-    """KM142: report the alarm CORRUPT, which must not be taken back before the data agree."""
+    """KM142: report the alarm CORRUPT, or a member that is ahead of the others for minutes.
+
+    The alarm must not be taken back before the data agree.
+    """
     without = without_etcd(cluster)
     if without is not None:
         yield without
         return
     alarm = writes.raised_alarm(cluster, writes.CORRUPT)
+    ahead = [host for host in cluster.hosts if host.etcd_ahead is not None]
+    if alarm is None and ahead:
+        yield present(_ahead(cluster, ahead), component=ETCD)
+        return
     if alarm is None:
         if writes.alarms_are_known(cluster):
             yield CheckResult(component=ETCD)
@@ -535,6 +543,47 @@ def corrupt(cluster: Cluster) -> Iterator[CheckResult]:
             component=ETCD,
         ),
         component=ETCD,
+    )
+
+
+def _ahead(cluster: Cluster, hosts: Sequence[Host]) -> Detection:
+    """Report members whose revision others do not have: these are behind, or have other data."""
+    clauses, proofs = [], []
+    for host in hosts:
+        ahead = host.etcd_ahead
+        if ahead is None:
+            continue
+        minutes = counted(max(1, round(ahead.seconds / 60)), "minute")
+        clauses.append(
+            f"{host.host} asked others for their hash at revision {ahead.revision},"
+            f" {times(ahead.count)} in {minutes}"
+        )
+        proofs.append(EvidenceRef("log", host.host, path=ahead.source, text=ahead.line))
+    broken = [
+        f"{host} {'.'.join(map(str, number))}"
+        for host, number in sorted(_releases(cluster).items())
+        if BROKEN[0] <= number <= BROKEN[1]
+    ]
+    release = ""
+    if broken:
+        release = (
+            f". etcd 3.5.0 to 3.5.2, which runs here ({and_others(broken)}), applies an entry twice"
+            " or not at all when a member is killed"
+        )
+    at = etcd_commands.tool(cluster)
+    return Detection(
+        "members of etcd do not have the revision of another one (required revision is a future"
+        f" revision): {and_others(clauses)}. They are behind for that long, or their data are"
+        f" others{release}",
+        tuple(proofs[:3]),
+        f"{at.begin}; $E endpoint status --cluster -w json, twice, a minute apart: of members at"
+        " one raftAppliedIndex, the one with another revision has other data; one whose"
+        " raftAppliedIndex stays behind is only slow (its disk, its network). Where data differ,"
+        f" save a snapshot of each member ({etcd_commands.snapshot(at)}), then remove the one that"
+        " differs from the majority ($E member remove ID), move its data folder away, and add it"
+        " again empty. Install the newest 3.5 where 3.5.0 to 3.5.2 runs, or it happens again",
+        component=ETCD,
+        severity="warning",
     )
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,12 +17,15 @@ from ...evidence.answers.cluster.kubeadm_config import KubeadmConfig
 from ...evidence.answers.cluster.locks import Locks, LockServer
 from ...evidence.answers.cluster.nodes import Nodes
 from ...evidence.document import shell_name
-from ...models import control_plane, node_hosts
+from ...models import control_plane, node_hosts, stale_endpoints
+from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host, UnlistedMember
 from ...models.moments import timestamp
 from ...models.result import EvidenceRef, Missing
+from ...models.stale_endpoints import StaleEndpoint
 from ...parsers import pflag, pod_manifest
 from ..base import CheckResult, Detection, causes, cluster_check, not_applicable
+from . import etcd_commands
 from .leader_election import all_members_known, silent_members
 
 KUBEADM_CONFIG = "ConfigMap kube-system/kubeadm-config"
@@ -35,6 +38,8 @@ TOGETHER_SECONDS = 5
 _OF_DEPLOYMENT = re.compile(
     r"-[bcdfghjklmnpqrstvwxz2456789]{6,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\Z"
 )
+SHOWN = 3
+_PREFIX = re.compile(r"/[A-Za-z0-9._/-]{1,100}")
 
 
 @cluster_check(
@@ -209,12 +214,16 @@ def _different_etcd(cluster: Cluster) -> Iterator[Detection]:
 def strangers(cluster: Cluster) -> Iterator[CheckResult]:
     """KM112: report a control-plane member outside the inventory, whose election is unknown."""
     pods = {stranger.name: _lock_of_pod(cluster, stranger) for stranger in cluster.strangers}
-    hits = tuple(_unlisted(stranger) for stranger in cluster.strangers if not pods[stranger.name])
+    stale = _stale_addresses(cluster)
+    masters = [item for item in cluster.strangers if item.name not in stale]
+    hits = tuple(_unlisted(stranger) for stranger in masters if not pods[stranger.name])
     missing = cluster.missing("nodes") + cluster.missing("endpoints")
     if hits and len(hits) <= len(cluster.unplaced):
         missing += tuple(Missing(host.host, "host", host.status) for host in cluster.unplaced)
         hits = ()
     shared = [_shared(cluster, name, lock) for name, lock in pods.items() if lock]
+    if stale:
+        shared.append(_stale(cluster, list(stale.values())))
     yield CheckResult((*hits, *shared), missing, cluster.key is not None, note=_silence(cluster))
 
 
@@ -226,6 +235,40 @@ def _unlisted(stranger: UnlistedMember) -> Detection:
         f"add {stranger.name} to the inventory and run the audit again; if it was retired, stop"
         " the components that still run on it",
         node=stranger.name,
+    )
+
+
+def _stale_addresses(cluster: Cluster) -> dict[str, StaleEndpoint]:
+    """Return the strangers that are addresses of removed masters, by their names."""
+    rows = [(item.name, stale_endpoints.find(cluster, item)) for item in cluster.strangers]
+    return {name: address for name, address in rows if address is not None}
+
+
+def _stale(cluster: Cluster, rows: Sequence[StaleEndpoint]) -> Detection:
+    """Report addresses of the Service kubernetes that are most likely those of removed masters."""
+    addresses = [row.address for row in rows]
+    has = "has the address" if len(rows) == 1 else "has the addresses"
+    reasons = and_others(list(dict.fromkeys(row.reason for row in rows)))
+    at = etcd_commands.tool(cluster)
+    server = next((host.etcd.api_server for host in cluster.members if host.etcd.api_server), None)
+    prefix = server.etcd_prefix if server is not None else None
+    if not prefix or not _PREFIX.fullmatch(prefix):
+        prefix = "/registry"
+    keys = "; ".join(
+        f"$E del {prefix}/masterleases/{shell_name(address, 'ADDRESS')}" for address in addresses
+    )
+    return Detection(
+        f"the Service kubernetes {has} {and_others(addresses)} of no Node and of no member of etcd,"
+        f" and {reasons}: most likely those of masters that were removed, whose keys stay below"
+        f" {prefix}/masterleases in etcd. Each connection that goes there fails. Leader election"
+        " was not checked there",
+        tuple(dict.fromkeys(row.proof for row in rows))[:SHOWN],
+        "make sure that no machine has such an address (curl -k https://ADDRESS:PORT/healthz);"
+        " if a master has it, add that one to the inventory and audit again. Else delete its key:"
+        f" {at.begin}; $E get {prefix}/masterleases/ --prefix --keys-only; {keys}. The API servers"
+        " write the addresses again within seconds; where these stay, kubectl -n default delete"
+        " endpoints kubernetes, which they make again",
+        component="masterleases",
     )
 
 

@@ -20,8 +20,9 @@ from ...models.result import EvidenceRef, Missing
 from ...models.runtime_work import RuntimeWork
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
-from . import api_node, heartbeat_cause, registration
+from . import agent_balancer, api_node, heartbeat_cause, registration
 from . import identity as node_identity
+from .agent_balancer import Obstacle
 
 # Words of the condition Ready that name the network plugin, which is a fault of its own (KM519).
 ELSEWHERE = ("network plugin", "networkplugin", "cni")
@@ -48,7 +49,7 @@ EXPIRED = "KM120"  # of the server that a kubelet asks
     cluster_needs=("nodes",),
     current_only=True,
     explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM507", "KM518", "KM526")
-    | causes("KM508", "KM523", "KM536", "KM562", "KM607"),
+    | causes("KM502", "KM508", "KM523", "KM536", "KM562", "KM607"),
     same_node=True,
 )
 def unheard(cluster: Cluster) -> Iterator[CheckResult]:
@@ -134,13 +135,7 @@ def _of_runtime(host: Host) -> str:
 
 def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     way = host.api_way
-    reason, advice = _reason(cluster, host)
-    server = heartbeat_cause.expired_server(cluster, host)
-    because: tuple[str, ...] = ()
-    if server is not None:
-        because = (EXPIRED,)
-        reason = f"the certificate of its API server, on {server}, has expired"
-        advice = f"renew that certificate as {EXPIRED} of {server} describes"
+    cause = _cause(cluster, host)
     since = one_line((view.condition("Ready") or Condition()).since or "", 40)
     text, ago = "Ready is Unknown", ""
     if since:
@@ -154,17 +149,34 @@ def _silent(cluster: Cluster, view: NodeView, host: Host) -> Detection:
         result = one_line(way.error or "name, connection and certificate are well", 300)
         address = one_line(way.server, 200)
         proofs.append(EvidenceRef("http", host.host, object=address, text=result))
-    if host.busy.clause and host.busy.clause in reason:
+    proofs += cause.proofs
+    if host.busy.clause and host.busy.clause in cause.clause:
         proofs += host.busy.proofs
     return Detection(
-        f"the kubelet runs, and the API has heard nothing of it{ago}: {reason}",
+        f"the kubelet runs, and the API has heard nothing of it{ago}: {cause.clause}",
         tuple(proofs),
-        advice,
+        cause.advice,
         host=host.host,
         node=view.name,
         component="kubelet",
-        because=because,
+        because=cause.because,
     )
+
+
+def _cause(cluster: Cluster, host: Host) -> Obstacle:
+    """Return why the API does not hear a kubelet: of its server, of its agent, or else."""
+    server = heartbeat_cause.expired_server(cluster, host)
+    if server is not None:
+        return Obstacle(
+            f"the certificate of its API server, on {server}, has expired",
+            f"renew that certificate as {EXPIRED} of {server} describes",
+            because=(EXPIRED,),
+        )
+    if heartbeat_cause.frozen(cluster) is None:
+        balancer = agent_balancer.find(cluster, host)
+        if balancer is not None:
+            return balancer
+    return Obstacle(*_reason(cluster, host))
 
 
 def _reason(cluster: Cluster, host: Host) -> tuple[str, str]:

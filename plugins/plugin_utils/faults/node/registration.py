@@ -20,7 +20,7 @@ from ...models.repeated_errors import Repeated
 from ...models.result import EvidenceRef, Missing
 from ...parsers import component_log, no_proxy
 from ..base import Detection
-from . import heartbeat_cause
+from . import agent_balancer, heartbeat_cause
 
 APART_SECONDS = 60.0  # between the readings of a host and of the Nodes: one may go meanwhile
 PASSES = ("conflict", "busy")
@@ -315,13 +315,16 @@ def _requested(cluster: Cluster, request: CertificateRequest, file: EvidenceRef)
     )
 
 
-def _unreached(_cluster: Cluster, host: Host) -> Cause | None:
+def _unreached(cluster: Cluster, host: Host) -> Cause | None:
     way = host.api_way
     if way is None or not way.failed:
         return None
     clause, advice = heartbeat_cause.LOST.get(way.failed, heartbeat_cause.REACHED)
     text = one_line(way.error or way.failed, 300)
     proof = EvidenceRef("http", host.host, object=one_line(way.server, 200), text=text)
+    balancer = agent_balancer.find(cluster, host)
+    if balancer is not None:
+        return Cause(balancer.clause, balancer.advice, (proof, *balancer.proofs))
     return Cause(clause, advice, (proof,))
 
 

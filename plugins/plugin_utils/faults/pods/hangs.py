@@ -30,6 +30,8 @@ _REMOTE = re.compile(
 # walks through that list for the cgroups of all containers holds its lock.
 _SHRINKERS = re.compile(r"^_*(?:(?:un)?register_shrinker|prealloc_shrinker|shrink_slab)")
 STARTERS = ("runc", "crun", "containerd-shim", "conmon", "mount", "umount", "systemd", "kubelet")
+# Each command of LVM opens all disks that its filter lets through.
+_LVM = re.compile(r"lvm|(?:pv|vg|lv)(?:s|scan|create|remove|change|display|extend|reduce|resize)")
 MANY = 2  # of them; one may have its turn in a moment
 _SERVER = (
     "bring the server back, or the program that serves the mount: the processes go on by"
@@ -54,15 +56,22 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         yield unknown(*missing)
         return
     answer = contract.answer(document, Hangs)
+    hits = list(_hits(host, answer, contract.answer(document, System).cgroup or ""))
+    yield present(*hits) if hits else CheckResult()
+
+
+def _hits(host: Host, answer: Hangs, cgroup: str) -> Iterator[Detection]:
+    """Yield what hangs, with what it waits for."""
     dead = [mount for mount in answer.mounts if mount.answers is False]
     locked = [task for task in answer.tasks if _is_locked(task)]
     tasks = _waiting(answer, locked)
-    hits = []
     if dead or tasks:
-        hits.append(_hit(host, dead, answer.devices if tasks else (), tasks))
+        yield _hit(host, dead, answer.devices if tasks else (), tasks)
     if len(locked) >= MANY:
-        hits.append(_locked(host, locked, contract.answer(document, System).cgroup or ""))
-    yield present(*hits) if hits else CheckResult()
+        yield _locked(host, locked, cgroup)
+    commands = [task for task in answer.tasks if _LVM.fullmatch(task.name) and task not in tasks]
+    if len(commands) >= MANY:
+        yield _of_lvm(host, commands)
 
 
 def _waiting(answer: Hangs, locked: Sequence[Task]) -> list[Task]:
@@ -161,6 +170,26 @@ def _locked(host: Host, tasks: Sequence[Task], cgroup: str) -> Detection:
         host=host.host,
         node=host.node,
         component="shrinkers",
+    )
+
+
+def _of_lvm(host: Host, tasks: Sequence[Task]) -> Detection:
+    """Report commands of LVM that wait for a disk which is none of LVM's, most likely."""
+    names = and_others([f"{one_line(task.name, 64)} (pid {task.pid})" for task in tasks])
+    return Detection(
+        f"commands of LVM wait in the kernel: {names}. They open each disk that the filter of LVM"
+        " lets through, and one of them is held by another program or does not answer; volumes of"
+        " LVM are neither made nor removed meanwhile",
+        tuple(_proof(host, task) for task in tasks[:SHOWN]),
+        "find that disk: dmsetup info -c (suspended), lsblk, fuser -v of the disks that are not"
+        " LVM's (spdk_tgt or reactor_0 is Longhorn's second engine; rbd and nbd devices whose"
+        " server is away), cat /proc/PID/stack. Reject it by each of its names (ls -l"
+        " /dev/disk/by-id): global_filter in the section devices of /etc/lvm/lvmlocal.conf. What"
+        " waits already goes on when the disk answers, otherwise only a reboot of the drained node"
+        " ends it",
+        host=host.host,
+        node=host.node,
+        component="lvm",
     )
 
 

@@ -108,6 +108,17 @@ def test_an_api_server_s_own_address(world, server):
     assert found(world) == []
 
 
+def test_the_load_balancers_of_agents(world):
+    world.documents["w2"] = {**world.documents["w1"], "host": "w2", "node": "w2"}
+    unit = {"name": "rke2-agent.service", "start_words": [], "fragment_path": "/x"}
+    world.data("w1", "kubelet")["unit"] |= unit
+    ways(world, "https://127.0.0.1:6443", hosts=("w1", "w2"))
+    (one,) = found(world)
+    assert "127.0.0.1:6443" in one.summary
+    assert "systemctl restart rke2-agent.service" in one.remedy
+    assert "keepalived" not in one.remedy
+
+
 def test_an_api_server_that_runs_and_does_not_answer_itself(world):
     ways(world)
     none = {"status": None, "error": "timed out"}

@@ -319,3 +319,26 @@ def test_where_all_are_damaged_a_snapshot_is_restored(world):
     assert [item.host for item in findings] == ["m1", "m2", "m3"]
     assert all("snapshot restore" in item.remedy for item in findings)
     assert all("member remove" not in item.remedy for item in findings)
+
+
+FUTURE = (
+    '{"level":"warn","msg":"failed hash kv request","requested-revision":51842389,'
+    '"error":"etcdserver: mvcc: required revision is a future revision"}'
+)
+
+
+@pytest.mark.parametrize(("release", "is_broken"), [("3.5.1", True), ("3.5.9", False)])
+def test_a_member_whose_revision_others_do_not_have(world, release, is_broken):
+    settle(world)
+    for name in ("m1", "m2", "m3"):
+        metrics(world, name)["version"] = release
+    entry = {"count": 4, "minutes": 2, "first": 1.8e9 - 300, "last": 1.8e9, "line": FUTURE}
+    rows = [{"component": "etcd", "source": "/log", "entries": [entry]}]
+    data = {"read_at": 1.8e9, "components": rows}
+    world.documents["m1"]["collectors"]["repeated_errors"] = {"status": "ok", "data": data}
+    (one,) = found(world, "KM142")
+    assert (one.severity, one.component) == ("warning", "etcd")
+    assert "51842389" in one.summary
+    assert (f"m1 {release}" in one.summary) is is_broken
+    assert "raftAppliedIndex" in one.remedy
+    assert [ref.text for ref in one.evidence] == [FUTURE]

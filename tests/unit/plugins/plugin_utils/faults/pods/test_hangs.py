@@ -106,6 +106,32 @@ def test_processes_that_wait_for_the_kernel_s_shrinkers(world, changes, cgroup, 
         assert (finding.component, finding.severity) == ("shrinkers", "warning")
 
 
+COMMANDS = [
+    {**TASK, "name": name, "pid": pid, "wchan": "bdev_open"}
+    for pid, name in enumerate(("vgs", "lvcreate"), 70)
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "components"),
+    [
+        ({"tasks": COMMANDS}, {"lvm"}),
+        # one may wait for a disk that spins up; programs of other names
+        ({"tasks": COMMANDS[:1]}, set()),
+        ({"tasks": [{**task, "name": "ipvsadm"} for task in COMMANDS]}, set()),
+        # the disk for which they wait is known
+        ({"tasks": COMMANDS, "devices": [SUSPENDED]}, {None}),
+    ],
+)
+def test_commands_of_lvm_that_wait_for_a_disk(world, data, components):
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": data}
+    _verdict, findings = of_w1(world, "KM607")
+    assert {finding.component for finding in findings} == components
+    for finding in findings:
+        assert "vgs (pid 70)" in finding.summary
+        assert ("global_filter" in finding.remedy) is (finding.component == "lvm")
+
+
 @pytest.mark.parametrize(("mounts", "codes"), [([MOUNT], {"KM607"}), ([], set())])
 def test_a_plain_audit_names_what_made_a_collector_slow(world, mounts, codes):
     world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": {"mounts": mounts}}

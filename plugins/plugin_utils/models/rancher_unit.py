@@ -1,0 +1,99 @@
+# Copyright (c) kubemend contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit of k3s or RKE2 that runs a kubelet, and which servers its agent does not reach. Pure.
+
+An agent has a load balancer of its own at an address of the machine itself (6443 or 6444), which
+the kubeconfig of its kubelet names. It passes each connection on to a server of its list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..evidence import contract
+from ..evidence.answers.node.kubelet import Kubelet
+from ..evidence.answers.node.repeated_errors import RepeatedErrors
+from ..evidence.document import ends, one_line
+from .kubelet import supervisor
+
+LAST_SECONDS = 120  # an agent tries a tunnel again each few seconds, at most
+LONGEST, MOST = 600, 5
+# pkg/agent/tunnel of k3s, and the library remotedialer
+_TUNNEL = re.compile(r"Failed to connect to proxy|Remotedialer proxy error")
+_DIALED = re.compile(r"dial tcp (?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[\w.-]{1,253}):(?P<port>\d{1,5}):")
+_LISTS = {
+    "k3s": "/var/lib/rancher/k3s/agent/etc/k3s-agent-load-balancer.json",
+    "rke2": "/var/lib/rancher/rke2/agent/etc/rke2-api-server-agent-load-balancer.json",
+}
+
+
+@dataclass(frozen=True)
+class RancherUnit:
+    """The unit of k3s or RKE2 on one host.
+
+    state: active_state of systemd; lost: (address, port) of servers to which the agent's tunnel
+    gets no connection; lines: those that say so, or that a tunnel broke; source: their log
+    """
+
+    program: str
+    name: str
+    is_agent: bool
+    state: str
+    lost: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
+    source: str = ""
+
+    @property
+    def title(self) -> str:
+        """Return its program in a sentence."""
+        return supervisor.TITLES[self.program]
+
+    @property
+    def short_name(self) -> str:
+        """Return the name of the unit as an operator writes it."""
+        return self.name.removesuffix(".service")
+
+    @property
+    def servers_file(self) -> str:
+        """Return the file with the servers of an agent's load balancer."""
+        return _LISTS[self.program]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Tell whether systemd has it and does not run it."""
+        return self.state in ("inactive", "failed")
+
+
+def extract(document: Mapping[str, Any]) -> RancherUnit | None:
+    """Return the unit of k3s or RKE2 that runs the kubelet of a host, None without one."""
+    owner = supervisor.read(document)
+    unit = contract.answer(document, Kubelet).unit
+    if owner is None or unit is None:
+        return None
+    is_agent = owner.unit.endswith("-agent.service") or "agent" in owner.argv[1:3]
+    rows = list(_broken_tunnels(document)) if is_agent else []
+    dialed = filter(None, (_DIALED.search(line) for _source, line in rows))
+    lost = [(match.group("host").strip("[]"), match.group("port")) for match in dialed]
+    return RancherUnit(
+        owner.program,
+        one_line(owner.unit, 80),
+        is_agent,
+        one_line(unit.active_state or "", 40),
+        tuple(dict.fromkeys(lost))[:MOST],
+        tuple(line for _source, line in rows)[:MOST],
+        next((source for source, _line in rows), ""),
+    )
+
+
+def _broken_tunnels(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield (source, line) of what an agent says of the tunnels that it has to servers."""
+    log = contract.answer(document, RepeatedErrors)
+    for row in log.components:
+        for entry in row.entries:
+            is_late = (log.read_at or 0.0) - (entry.last or 0.0) <= LAST_SECONDS
+            if is_late and _TUNNEL.search(entry.line):
+                yield one_line(row.source, 300), ends(one_line(entry.line, 2000), LONGEST)
