@@ -36,6 +36,7 @@ from ..parsers.known_age import Versions
 from . import (
     anonymous_client,
     certificates,
+    cni_chain,
     cni_folders,
     container_denials,
     containerd_merge,
@@ -62,6 +63,7 @@ from . import cpu_manager as pinning
 from . import host_network as model_network
 from . import pressure as model_pressure
 from .certificates import HostCertificates, KubeletServing
+from .cni_chain import CniChain
 from .cni_folders import CniFolders
 from .containerd_merge import Dropped
 from .control_plane import ControlPlane
@@ -173,6 +175,7 @@ class Host:
     policies: Policies = field(default_factory=Policies)
     # what its containerd drops of its files
     dropped_settings: tuple[Dropped, ...] = ()
+    cni_chain: CniChain = field(default_factory=CniChain)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -370,6 +373,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         database=contract.answer(document, Spaces).database,
         policies=file_policies.extract(document),
         dropped_settings=containerd_merge.extract(document),
+        cni_chain=cni_chain.extract(document),
     )
 
 
