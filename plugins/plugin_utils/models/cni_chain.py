@@ -68,15 +68,21 @@ class CniChain:
 def extract(document: Mapping[str, Any]) -> CniChain:
     """Return the configuration of one node that has the plugin's program, and not the plugin."""
     cni = contract.optional_answer(document, Cni)
-    if cni is None or cni.error or PLUGIN not in (cni.programs or ()):
+    if cni is None or PLUGIN not in (cni.programs or ()):
         return CniChain()
-    files = [file for file in cni.files if not file.error and set(file.plugins) - _LOOPBACK]
-    if not files or any(file.error for file in cni.files):
+    files = _readable(cni)
+    if not files or any(PLUGIN in file.plugins for file in files):
         return CniChain()
-    is_chained = any(PLUGIN in file.plugins for file in files)
-    if is_chained or not MULTUS.isdisjoint(files[0].plugins):  # Multus has others within
+    if not MULTUS.isdisjoint(files[0].plugins):  # it may have the plugin within
         return CniChain()
     return _without(cni, files[0])
+
+
+def _readable(cni: Cni) -> list[CniFile]:
+    """Return the configurations of networks, none where one of them was not read."""
+    if cni.error or any(file.error for file in cni.files):
+        return []
+    return [file for file in cni.files if set(file.plugins) - _LOOPBACK]
 
 
 def _without(cni: Cni, file: CniFile) -> CniChain:

@@ -63,6 +63,7 @@ class _Failing:
     "A pod of the cluster itself fails its probes",
     severity="warning",
     applies="pods of kube-system and of the namespaces of networks",
+    needs=("cni",),
     cluster_needs=("pod_start", "nodes"),
     explained_by=causes(
         "KM115",
