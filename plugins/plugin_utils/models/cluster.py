@@ -36,6 +36,7 @@ from ..parsers.known_age import Versions
 from . import (
     anonymous_client,
     certificates,
+    cni_chain,
     cni_folders,
     container_denials,
     containerd_merge,
@@ -64,6 +65,7 @@ from . import cpu_manager as pinning
 from . import host_network as model_network
 from . import pressure as model_pressure
 from .certificates import HostCertificates, KubeletServing
+from .cni_chain import CniChain
 from .cni_folders import CniFolders
 from .containerd_merge import Dropped
 from .control_plane import ControlPlane
@@ -180,6 +182,7 @@ class Host:
     # the revision of its etcd that other members do not have
     etcd_ahead: Ahead | None = None
     rancher: RancherUnit | None = None  # the unit of k3s or RKE2 that runs its kubelet
+    cni_chain: CniChain = field(default_factory=CniChain)
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -379,6 +382,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         dropped_settings=containerd_merge.extract(document),
         etcd_ahead=etcd_revisions.extract(document),
         rancher=rancher_unit.extract(document),
+        cni_chain=cni_chain.extract(document),
     )
 
 

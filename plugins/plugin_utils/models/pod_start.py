@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..evidence import memoize
@@ -128,16 +128,33 @@ def _trouble(cluster: Cluster, row: WaitingPods) -> tuple[Trouble | None, str, s
     is_pull = state in pod_start_message.PULL_REASONS
     # The kubelet reports few of many tries, so that the answer of a registry may be an older one.
     event = row.event if is_pull else _event(cluster, row)
-    for reason, message in _texts(row, state, event):
-        is_current = _may_tell(cluster, reason, event)
-        versions = cluster.versions(row.node)
-        trouble = pod_start_message.trouble(reason, message, versions, is_current=is_current)
-        if trouble is not None:
-            return trouble, reason, message
+    hits = list(_told_troubles(cluster, row, state, event))
+    if hits:
+        return _telling(hits)
     text = row.message or (event.message if event else "")
     if is_pull and removed_image(cluster, row.node):
         return REMOVED, state, text
     return None, state, text
+
+
+def _told_troubles(
+    cluster: Cluster, row: WaitingPods, state: str, event: LastEvent | None
+) -> Iterator[tuple[Trouble, str, str]]:
+    """Yield the causes that the texts name, with their reasons and texts."""
+    versions = cluster.versions(row.node)
+    for reason, message in _texts(row, state, event):
+        is_current = _may_tell(cluster, reason, event)
+        trouble = pod_start_message.trouble(reason, message, versions, is_current=is_current)
+        if trouble is not None:
+            yield trouble, reason, message
+
+
+def _telling(hits: Sequence[tuple[Trouble, str, str]]) -> tuple[Trouble, str, str]:
+    """Return the first cause, or what a runtime says later of the try whose time ran out."""
+    reserved = [hit for hit in hits if hit[0].kind == pod_start_message.RESERVED]
+    if hits[0][0].kind == pod_start_message.DEADLINE and reserved:
+        return reserved[0]
+    return hits[0]
 
 
 def _uncreated(cluster: Cluster, row: WaitingPods) -> tuple[Trouble, str, str] | None:

@@ -10,8 +10,8 @@ late. Why is on the node: its unit, processes that cannot end, the disk, the mem
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...module_utils.shared.text import times
@@ -50,6 +50,7 @@ _KERNEL = {
     "storage": "the kernel reports a remote file system that does not answer",
     "memory": "the kernel finds no memory for its own work",
 }
+_STORAGE = frozenset(("hang", "disk", "storage"))
 _RUNTIME_USES = frozenset(("runtime", "run", "kubelet"))
 
 
@@ -60,6 +61,8 @@ class RuntimeWork:
     is_told: whether the unit or the socket of the runtime is a finding of its own
     state: how the runtime is now, as a clause
     signs: what may keep it from its work, as clauses
+    of_storage: those of its disk and of mounts, with what proves them
+    mounts_answer: whether remote mounts were asked, and each of them answered
     """
 
     is_told: bool = False
@@ -67,12 +70,22 @@ class RuntimeWork:
     unit: str = ""
     signs: tuple[str, ...] = ()
     proofs: tuple[EvidenceRef, ...] = ()
+    of_storage: tuple[tuple[str, EvidenceRef], ...] = ()
+    mounts_answer: bool = False
 
 
 def extract(document: Mapping[str, Any]) -> RuntimeWork:
     """Return what one node's evidence shows of its runtime."""
+    hangs = contract.optional_answer(document, Hangs)
+    of_storage = (*_tasks(document), *_stores(document), *_kernel(document, _STORAGE))
+    mounts_answer = hangs is not None and all(mount.answers for mount in hangs.mounts)
+    return replace(_work(document), of_storage=of_storage, mounts_answer=mounts_answer)
+
+
+def _work(document: Mapping[str, Any]) -> RuntimeWork:
+    """Return the state of the runtime, and all that may keep it from its work."""
     answer = contract.optional_answer(document, Runtime)
-    rows = [*_tasks(document), *_stores(document), *_memory(document), *_kernel(document)]
+    rows = [*_tasks(document), *_stores(document), *_memory(document), *_kernel(document, _KERNEL)]
     signs = tuple(clause for clause, _proof in rows)
     proofs = tuple(proof for _clause, proof in rows)
     if answer is None or answer.kind == EMBEDDED:
@@ -164,10 +177,12 @@ def _memory(document: Mapping[str, Any]) -> Iterator[tuple[str, EvidenceRef]]:
         yield clause, EvidenceRef("file", document["host"], path="/proc/meminfo", text=clause)
 
 
-def _kernel(document: Mapping[str, Any]) -> Iterator[tuple[str, EvidenceRef]]:
+def _kernel(
+    document: Mapping[str, Any], kinds: Container[str]
+) -> Iterator[tuple[str, EvidenceRef]]:
     """Yield what the kernel said in the last hour, the newest line of each kind."""
     rows = sorted(contract.answer(document, KernelLog).rows, key=lambda row: -(row.last or 0.0))
-    newest = {row.kind: row for row in reversed(rows) if row.kind in _KERNEL}
+    newest = {row.kind: row for row in reversed(rows) if row.kind in kinds}
     for kind, row in list(newest.items())[:SHOWN]:
         line = ends(one_line(row.line, 2000), QUOTED)
         yield (

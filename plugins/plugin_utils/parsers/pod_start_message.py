@@ -348,8 +348,20 @@ _CREATE = _table(
     (
         RESERVED,
         NODE,
-        # containerd pkg/cri/server (registrar); CRI-O; docker
-        r"failed to reserve (?:sandbox|container) name|name \\?\"?[^\"]*\\?\"? is reserved for|"
+        # containerd, internal/cri/server: no plugin of the network works while it makes a container
+        r"failed to reserve container name",
+        "the runtime has not ended their first attempt to make a container: that hangs, or takes"
+        " longer than the kubelet waits (two minutes, if not configured), as a large image on a"
+        " slow or throttled disk does, or a volume that does not answer",
+        "see the load of the disk that has the runtime's folder (iostat -x 1: await and %util; of a"
+        " machine in a cloud the limits of its disk, which grow with its size and kind), and"
+        " mounts that do not answer (KM607). What is only slow starts by itself later",
+    ),
+    (
+        RESERVED,
+        NODE,
+        # containerd, internal/cri/server; CRI-O; docker
+        r"failed to reserve sandbox name|name \\?\"?[^\"]*\\?\"? is reserved for|"
         r"(?:is|already) in use by container|error reserving (?:pod|ctr) name",
         "the runtime still works on an earlier attempt to create the same sandbox or container",
         "the earlier attempt is stuck: see what the runtime waits for (its disk, a program of the"

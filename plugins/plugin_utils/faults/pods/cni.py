@@ -17,6 +17,7 @@ from ...evidence.answers.node.runtime import Runtime
 from ...evidence.document import one_line
 from ...models.api_node import and_others
 from ...models.cluster import Host
+from ...models.cni_chain import NOT_EXCLUSIVE
 from ...models.kubelet import supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
@@ -211,10 +212,8 @@ def _put_aside(host: Host, cni: Cni, first: CniFile) -> Iterator[Detection]:
                 "file", host.host, path=f"{cni.folder}/{first.name}", text=_described(first)
             ),
         ),
-        "let Cilium leave other files alone (helm upgrade with cni.exclusive=false; cni-exclusive:"
-        ' "false" in the ConfigMap cilium-config, then restart its DaemonSet), and restart the pod'
-        " of Multus on each node, which writes its file again; then make the pods again that lack"
-        " an interface",
+        f"{NOT_EXCLUSIVE}, and restart the pod of Multus on each node, which writes its file again;"
+        " then make the pods again that lack an interface",
         host=host.host,
         node=host.node,
     )

@@ -46,7 +46,7 @@ from ..base import CheckResult, Detection, causes, cluster_check, without_kubern
 from ..known_causes import Source, explained, with_denial
 from ..node import wording
 from ..other_folders import with_cni, with_root
-from . import pod_errors, refused_tokens, system_pods
+from . import late_runtime, pod_errors, refused_tokens, system_pods
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
 # large.
@@ -257,6 +257,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     )
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
     hit = dropped_settings.with_dropped(hit, hit.host, _dropped(cluster, main))
+    hit = late_runtime.with_signs(hit, main, cluster.hosts_by_node().get(node))
     if _kind(main) in TOLD:
         return hit
     hit = with_denial(hit, _denial(main, view))

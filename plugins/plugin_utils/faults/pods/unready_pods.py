@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ....module_utils.shared.text import times
 from ...evidence.answers.cluster.pod_start import PodStart, Unhealthy
 from ...evidence.document import ends, one_line
 from ...models import ages, kubelet_root, pod_roles
 from ...models.api_node import and_others
-from ...models.cluster import Cluster
+from ...models.cluster import Cluster, Host
+from ...models.moments import timestamp
 from ...models.pod_errors import PodError
 from ...models.pod_start import STATIC
 from ...models.result import EvidenceRef, Missing
@@ -62,6 +63,7 @@ class _Failing:
     "A pod of the cluster itself fails its probes",
     severity="warning",
     applies="pods of kube-system and of the namespaces of networks",
+    needs=("cni",),
     cluster_needs=("pod_start", "nodes"),
     explained_by=causes(
         "KM115",
@@ -151,9 +153,30 @@ def _hit(cluster: Cluster, rows: Sequence[_Failing]) -> Detection:
         because=tuple(sorted(because)),
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, nodes[0], first.message))
+    hit = _with_chain(hit, cluster.hosts_by_node().get(first.node), first.row)
     texts = [row.message for row in rows]
     source = Source(versions=cluster.versions(nodes[0]))
     return explained(hit, pod_roles.places(pod), texts, source=source)
+
+
+def _with_chain(hit: Detection, host: Host | None, row: Unhealthy) -> Detection:
+    """Return a hit with the configuration of the CNI that lacks the plugin of the pod."""
+    if host is None:
+        return hit
+    chain = host.cni_chain
+    clause, advice = chain.clause(row.pod, timestamp(row.first))
+    if not clause:
+        return hit
+    text = f"plugins {', '.join(chain.plugins)}"
+    return replace(
+        hit,
+        summary=f"{hit.summary}; {clause}",
+        evidence=(
+            *hit.evidence,
+            EvidenceRef("file", host.host, path=chain.file, text=one_line(text, 300)),
+        ),
+        remedy="; ".join(filter(None, (advice, hit.remedy))),
+    )
 
 
 def _because(cluster: Cluster, part: str, node: str) -> tuple[str, ...]:

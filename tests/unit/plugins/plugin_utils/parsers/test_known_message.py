@@ -866,6 +866,18 @@ HARMLESS = [
         ' exec: "conntrack": executable file not found in $PATH: unknown',
     ),
     (
+        "rootless-remount-of-subpath",
+        "k3s",
+        'E0517 16:32:03.967271     927 kubelet_pods.go:364] "Failed to prepare subPath for'
+        ' volumeMount of the container" err=<',
+    ),
+    (
+        "rootless-remount-of-subpath",
+        "kubelet",
+        'E0225 10:23:27.660819      52 kubelet_pods.go:245] "Failed to prepare subPath for'
+        ' volumeMount of the container" err="error resolving symlinks in x: permission denied"',
+    ),
+    (
         "definition-not-installed",
         "speaker",
         'no matches for kind "PodMetrics" in version "metrics.k8s.io/v1beta1"',

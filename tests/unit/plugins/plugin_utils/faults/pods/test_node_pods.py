@@ -746,3 +746,38 @@ def test_an_attachment_that_failed_long_ago_accuses_no_driver(world):
     assert judged(world, "KM600") == (["clear"], [])
     (finding,) = judged(world, "KM610")[1]
     assert finding.severity == "info"
+
+
+CPUSET = (
+    "failed to create containerd task: {}starting container process caused: process_linux.go:385:"
+    ' applying cgroup configuration for process caused: failed to write "0-3": write'
+    " /sys/fs/cgroup/cpuset/kubepods/{}pod1/app/cpuset.cpus: permission denied: unknown"
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "word"),
+    [
+        (CPUSET.format("OCI runtime create failed: ", "besteffort/"), "koordlet"),
+        (CPUSET.format("OCI runtime create failed: ", ""), "parent cgroup"),
+        (CPUSET.format("Could not run process: ", "besteffort/"), "Kata"),
+    ],
+)
+def test_no_workload_chooses_the_cpuset_of_its_cgroups(world, message, word):
+    wait(world, "w1", "ReplicaSet/a", 1, "RunContainerError", message)
+    (found,) = judged(world, "KM600")[1]
+    assert found.node == "w1"
+    assert [name for name in ("koordlet", "parent cgroup", "Kata") if name in found.summary] == [
+        word
+    ]
+    assert judged(world, "KM610")[1] == []
+
+
+@pytest.mark.parametrize(("verb", "severity"), [("prepare", "warning"), ("create", "info")])
+def test_the_mount_of_a_subpath_may_be_the_nodes(world, verb, severity):
+    name = {"prepare": "prepare subPath", "create": "create subPath directory"}[verb]
+    message = f'failed to {name} for volumeMount "config" of container "app"'
+    wait(world, "w1", "ReplicaSet/a", 1, "CreateContainerConfigError", message)
+    (found,) = judged(world, "KM610")[1]
+    assert found.severity == severity
+    assert ("no fault of a node" in found.summary) == (severity == "info")

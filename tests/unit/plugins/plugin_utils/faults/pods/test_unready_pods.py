@@ -105,3 +105,15 @@ def test_the_cause_of_a_known_message_is_told(world):
     (found,) = judged(world, "KM561")[1]
     assert "Known cause: calico-node finds no interface" in found.summary
     assert found.remedy.startswith("see ip -br address of the node")
+
+
+def test_the_agent_of_istio_whose_plugin_cilium_leaves_out(world):
+    files = [{"name": "05-cilium.conflist", "plugins": ["cilium-cni"], "mtime": 1799999999.0}]
+    data = {"folder": "/etc/cni/net.d", "files": files, "programs": ["cilium-cni", "istio-cni"]}
+    world.documents["w1"]["collectors"]["cni"] = {"status": "ok", "data": data}
+    message = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+    fail(world, message, "istio-cni-node-n5kbp", "install-cni", namespace="istio-system")
+    (found,) = judged(world, "KM561")[1]
+    assert "cni.exclusive" in found.summary
+    assert "/etc/cni/net.d/05-cilium.conflist" in [ref.path for ref in found.evidence]
+    assert found.remedy.startswith("let Cilium leave other files alone")
