@@ -22,6 +22,7 @@ from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from ..node import network
+from ..other_folders import with_meaning
 
 APPLIES = "nodes whose runtime has a CNI configuration"
 SOME, SHARE = 5, 0.1  # reservations that are leaked before they count, and of a range
@@ -374,7 +375,7 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
 def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Detection:
     folders = ", ".join(cni.bin_dirs or ())
     names = " and ".join(one_line(name, 80) for name in absent)
-    return Detection(
+    hit = Detection(
         f"no new pod starts: the runtime does not find {names} in {folders}, which"
         f" {file.name} needs",
         (
@@ -393,3 +394,4 @@ def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Dete
         host=host.host,
         node=host.node,
     )
+    return with_meaning(hit, host.cni_folders.of_release())

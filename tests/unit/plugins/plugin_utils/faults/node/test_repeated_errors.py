@@ -566,3 +566,19 @@ def test_a_file_that_selinux_denies_to_root(world, enforce, passes, is_told):
     _said, (finding,) = verdict(world, "KM118", "m1")
     assert ("SELinux" in finding.summary) is is_told
     assert ("rke2-selinux" in finding.remedy) is is_told
+
+
+def test_a_plugin_that_asks_through_the_proxy_of_the_runtime(world):
+    line = (
+        f'{HEAD}"Error syncing pod" err="plugin type=\\"calico\\" failed (add): error getting'
+        ' ClusterInformation: Get \\"https://10.43.0.1:443/apis/x\\": x509: certificate is valid'
+        ' for 10.0.0.1, not 10.43.0.1"'
+    )
+    proxy = {"HTTPS_PROXY": "http://proxy.example.org:3128", "NO_PROXY": "example.org"}
+    answer = {"status": "ok", "data": {"kind": "containerd", "proxy": proxy}}
+    world.documents["w1"]["collectors"]["runtime"] = answer
+    give(world, "w1", "kubelet", "kubelet.service", line)
+    _verdict, (found,) = verdict(world, "KM529", "w1")
+    assert "http://proxy.example.org:3128" in found.summary
+    assert "certSANs" not in found.remedy
+    assert len(found.evidence) == 2

@@ -182,6 +182,13 @@ def test_a_runtime_that_is_told_its_network_uses_that_one(world):
     assert CALICO["name"] in found.summary
 
 
+def test_a_folder_of_a_release_of_k3s_is_of_a_template(world):
+    cni(world, programs=[], bin_dirs=["/var/lib/rancher/k3s/data/2e877cf/bin"])
+    _verdict, (found,) = of_w1(world, "KM604")
+    assert "/var/lib/rancher/k3s/agent/etc/containerd/config.toml.tmpl" in found.summary
+    assert "config.toml.tmpl" in found.remedy
+
+
 def test_where_programs_lie_may_be_unknown(world):
     cni(world, bin_dirs=None, programs=None)
     assert of_w1(world, "KM604") == ("not_applicable", [])
