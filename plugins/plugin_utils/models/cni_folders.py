@@ -89,12 +89,13 @@ class CniFolders:
         if release is None or release.group(0) == self.running:
             return None
         data, template = release.group("data"), f"{release.group('data')}/{_TEMPLATE}"
-        known = "which K3s made for one release. If another release runs now,"
+        release_clause = "which K3s made for one release. If another release runs now,"
         if _OF_RELEASE.fullmatch(self.running):
-            known = f"and the release of K3s that runs is in {self.running}:"
+            release_clause = f"and the release of K3s that runs is in {self.running}:"
         return (
             f"containerd of that node takes the programs of the CNI from {release.group(0)}"
-            f" (bin_dir), {known} {template} is a copy of a config.toml that K3s rendered earlier",
+            f" (bin_dir), {release_clause} {template} is a copy of a config.toml that K3s rendered"
+            " earlier",
             f"ls -l {data}/data shows which release is current. Make {template}"
             " (config-v3.toml.tmpl with containerd 2) a template again: bin_dir ="
             ' "{{ .NodeConfig.AgentConfig.CNIBinDir }}", or {{ template "base" . }} and the own'

@@ -45,10 +45,7 @@ CONTROL_PLANE = (
 )
 RUNTIMES = ("containerd", "crio", "dockerd", "cri-dockerd")
 # Programs of many components: of what they log, only what has a known cause counts.
-K0S = "k0s"
-SUPERVISORS = ("k3s", "rke2", K0S, "kubelite")
-# How k0s ends a line that one of its components wrote.
-_OF_K0S = re.compile(r" component=([a-z0-9-]{1,40})(?: \w{1,20}=\S{1,200}){0,4}\s*\Z")
+SUPERVISORS = ("k3s", "rke2", "k0s", "kubelite")
 # Kinds of answers that keep a component from its work, whatever it was about: a slow webhook any
 # component, a program of the host that fails these.
 OBSTACLES = dict.fromkeys(SUPERVISORS, (error_answer.SLOW_WEBHOOK, error_answer.PROGRAM))
@@ -436,16 +433,10 @@ def _known(
 ) -> Known | None:
     """Return the known cause of an error; one that an end leads to as well only after long."""
     release = releases.version(component)
-    names = (component, *places, *_children(component, entry.line))
-    cause = known_message.find(names, entry.line, release, releases.of_node)
+    cause = known_message.find((component, *places), entry.line, release, releases.of_node)
     if cause is not None and cause.id in _OF_ENDS and not _is_said_for_long(entry):
         return None
     return cause
-
-
-def _children(component: str, line: str) -> list[str]:
-    """Return the component whose line k0s logs; of other programs a line names none."""
-    return _OF_K0S.findall(line)[-1:] if component == K0S else []
 
 
 def _of_machine(component: str, entry: RepeatedError) -> Answer | None:

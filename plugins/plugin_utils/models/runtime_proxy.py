@@ -106,11 +106,11 @@ class RuntimeProxy:
 
     def _advice(self, server: str) -> str:
         _name, exceptions = self._names
-        where = "in the environment of the runtime's unit (systemctl cat)"
+        setting = "in the environment of the runtime's unit (systemctl cat)"
         if self.place:
-            where = f"in {self.place}"
+            setting = f"in {self.place}"
         return (
-            f"add to {exceptions} {where} the networks of Services (which has"
+            f"add to {exceptions} {setting} the networks of Services (which has"
             f" {no_proxy.split(server)[0]}) and pods, the addresses of the nodes, .svc and"
             " .cluster.local, and restart the unit, so that the plugins get them"
         )

@@ -203,12 +203,20 @@ def _missing(plugin):
     tables = [plugin, plugin.get("kubernetes"), plugin.get("ipam")]
     if isinstance(plugin.get("ipam"), dict):
         tables.append(plugin["ipam"].get("kubernetes"))
-    values = [table.get(key) for table in tables if isinstance(table, dict) for key in FILE_KEYS]
-    paths = [value for value in values if isinstance(value, str) and value.startswith("/")]
-    return [_word(path) for path in dict.fromkeys(paths) if _is_missing(path)]
+    paths = []
+    for table in filter(_is_table, tables):
+        paths += [table.get(key) for key in FILE_KEYS]
+    texts = [path for path in paths if isinstance(path, str)]
+    return [_word(path) for path in dict.fromkeys(texts) if _is_missing(path)]
+
+
+def _is_table(value):
+    return isinstance(value, dict)
 
 
 def _is_missing(path):
+    if not path.startswith("/"):
+        return False
     try:
         os.stat(path)
     except ValueError:  # a byte of zero

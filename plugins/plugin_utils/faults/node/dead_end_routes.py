@@ -32,12 +32,12 @@ def hits(cluster: Cluster, nodes: Sequence[NodeView]) -> Iterator[Detection]:
         str(subnet): view for view in nodes for subnet in model.networks(view.pod_cidrs or ())
     }
     rows = [(view, route) for view in nodes for route in _routes(view)]
-    taken = [
+    hiding = [
         (view, route, owners[route.within])
         for view, route in rows
         if route.to not in owners and owners.get(route.within) not in (None, view)
     ]
-    for view, route, owner in taken[:MAX_HITS]:
+    for view, route, owner in hiding[:MAX_HITS]:
         yield _hit(cluster, view, route, owner)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ...evidence.document import one_line
 from ...models import machine
-from ...models.api_node import and_others, views
+from ...models.api_node import NodeView, and_others, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef
 from ..base import Detection
@@ -48,18 +48,26 @@ def _owners(cluster: Cluster) -> Iterator[_Owner]:
     """Yield each machine whose kubelet runs, by what its host has now before what its Node has."""
     nodes = [view for view in views(cluster) if view.ready in POSTED]
     posted = {view.host.host for view in nodes if view.host is not None}
-    read = set()
-    for host in cluster.hosts:
-        machine_id, boot_id = host.machine.machine_id, host.machine.boot_id
-        runs = host.host in posted or host.kubelet_started is not None
-        if runs and machine_id and boot_id:
-            read.add(host.host)
-            yield _Owner(host.node or host.host, machine_id, boot_id, host)
+    by_host = {host.host: owner for host in cluster.hosts for owner in _of_host(host, posted)}
+    yield from by_host.values()
     for view in nodes:
-        machine_id, boot_id = machine.whole_id(view.machine_id), machine.whole_id(view.boot_id)
-        is_read = view.host is not None and view.host.host in read
-        if machine_id and boot_id and not is_read:
-            yield _Owner(view.name, machine_id, boot_id, None)
+        if view.host is None or view.host.host not in by_host:
+            yield from _of_node(view)
+
+
+def _of_host(host: Host, posted: set[str]) -> Iterator[_Owner]:
+    """Yield the ids of a host that is a node, where both were read."""
+    machine_id, boot_id = host.machine.machine_id, host.machine.boot_id
+    if host.host not in posted and host.kubelet_started is None:
+        return
+    if machine_id and boot_id:
+        yield _Owner(host.node or host.host, machine_id, boot_id, host)
+
+
+def _of_node(view: NodeView) -> Iterator[_Owner]:
+    machine_id, boot_id = machine.whole_id(view.machine_id), machine.whole_id(view.boot_id)
+    if machine_id and boot_id:
+        yield _Owner(view.name, machine_id, boot_id, None)
 
 
 def _hit(cluster: Cluster, owners: Sequence[_Owner]) -> Detection:
