@@ -118,8 +118,8 @@ NODE = {
         " few values of its configuration, and the lines of the files that set them"
     ),
     "cni": (
-        "the CNI configurations (names and types alone), the programs that they need, and the"
-        " addresses that host-local reserved, against the runtime's sandboxes"
+        "the CNI configurations (names, types and missing files alone), the programs that they"
+        " need, and the addresses that host-local reserved, against the runtime's sandboxes"
     ),
     "unit_start": (
         "what systemd checks before it starts a unit of the kubelet, its runtime or the control"

@@ -76,7 +76,7 @@ def _process(processes, units):
         "raw": argv,
         "exe": exe,
         "exe_deleted": is_deleted,
-        "proxy": _proxy(pid),
+        "proxy": proxy_of(pid),
     }
 
 
@@ -105,7 +105,7 @@ def _program(pid):
     return exe, False
 
 
-def _proxy(pid):
+def proxy_of(pid):
     """Return {HTTPS_PROXY, NO_PROXY} of a process's environment; None where it may not be read."""
     try:
         raw = procfs.files_of_proc(pid, "environ")

@@ -26,7 +26,14 @@ def with_root(hit: Detection, root: Root | None) -> Detection:
 
 def with_cni(hit: Detection, host: Host | None, text: str) -> Detection:
     """Return a hit with what other folders of the CNI mean for the message that it quotes."""
-    clause, advice = host.cni_folders.clause(text) if host is not None else ("", "")
+    if host is None:
+        return hit
+    return with_meaning(hit, host.cni_folders.clause(text))
+
+
+def with_meaning(hit: Detection, meaning: tuple[str, str] | None) -> Detection:
+    """Return a hit with a clause and its advice, where there are any."""
+    clause, advice = meaning or ("", "")
     if not clause:
         return hit
     return replace(hit, summary=f"{hit.summary}; {clause}", remedy=f"{advice}; {hit.remedy}")

@@ -93,7 +93,7 @@ def _subject(document: Mapping[str, Any], match: re.Match[str]) -> str:
     if interface:
         return f"{one_line(interface, 15)} had an address"
     routes = contract.answer(document, Network).routes
-    is_there = not routes or any(route.to == DEFAULT for route in routes)
+    is_there = not routes or any(route.to == DEFAULT and not route.is_dead_end for route in routes)
     return "the machine had a default route" if is_there else ""
 
 

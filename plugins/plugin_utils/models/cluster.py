@@ -56,6 +56,7 @@ from . import (
     registration,
     releases,
     repeated_errors,
+    runtime_proxy,
     runtime_work,
     sandbox_setting,
     storage_clients,
@@ -91,6 +92,7 @@ from .registration import Registration
 from .releases import Releases
 from .repeated_errors import NodeError, RuntimeObstacle, SandboxImage
 from .result import Missing
+from .runtime_proxy import RuntimeProxy
 from .runtime_work import RuntimeWork
 from .sandbox_setting import SandboxSetting
 from .system_pods import EndedPod, UnreadPods
@@ -177,6 +179,7 @@ class Host:
     # the file of its etcd's database; None where there is none, or an older release collected
     database: DatabaseFile | None = None
     policies: Policies = field(default_factory=Policies)
+    runtime_proxy: RuntimeProxy = field(default_factory=RuntimeProxy)
     # what its containerd drops of its files
     dropped_settings: tuple[Dropped, ...] = ()
     # the revision of its etcd that other members do not have
@@ -379,6 +382,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         hidden_units=hidden_units.extract(document),
         database=contract.answer(document, Spaces).database,
         policies=file_policies.extract(document),
+        runtime_proxy=runtime_proxy.extract(document),
         dropped_settings=containerd_merge.extract(document),
         etcd_ahead=etcd_revisions.extract(document),
         rancher=rancher_unit.extract(document),

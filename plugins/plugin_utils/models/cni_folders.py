@@ -4,7 +4,8 @@
 """A node whose folders of the CNI are not the usual ones, which plugins have in their settings.
 
 Pure. K3s and MicroK8s have the runtime look elsewhere, and the folder of programs of an older K3s
-has the hash of its release in its path. The configuration of Multus stays after its removal.
+has the hash of its release in its path: a template of containerd's configuration that is a copy of
+a rendered file keeps that of a former release. The configuration of Multus stays after its removal.
 """
 
 from __future__ import annotations
@@ -38,6 +39,16 @@ _PROGRAM = re.compile(
 )
 
 
+# libcni refuses the version of a configuration that its program does not know.
+_OLD_PROGRAM = re.compile(
+    r"incompatible CNI versions; config is|plugin [a-z0-9-]{1,40} does not support config version"
+)
+# A folder that K3s unpacks for one release of it.
+_OF_RELEASE = re.compile(r"(?P<data>/[\w./-]{1,150})/data/[0-9a-f]{6,64}/bin")
+_TEMPLATE = "agent/etc/containerd/config.toml.tmpl"
+RKE2 = "rke2"
+
+
 @dataclass(frozen=True)
 class CniFolders:
     """Where a node has its CNI configuration, and its programs.
@@ -45,17 +56,65 @@ class CniFolders:
     folder: of the configuration, "" where it is not known; programs: None where not known
     left: the configuration that the runtime takes, where it is of Multus and the node has no pod
     of Multus
+    running: the folder of the program that runs the kubelet, "" where it is not known
+    unit: the name of the unit that runs it
     """
 
     folder: str = ""
     bin_dirs: tuple[str, ...] = ()
     programs: frozenset[str] | None = None
     left: str = ""
+    running: str = ""
+    unit: str = ""
 
     def clause(self, text: str) -> tuple[str, str]:
         """Return what a message of a pod's network means here, and what to do; "" for nothing."""
-        meaning = self._of_configuration(text) or self._of_program(text) or self._of_removal(text)
-        return meaning or ("", "")
+        meanings = (
+            self._of_configuration,
+            self._of_program,
+            self._of_release,
+            self._of_old_program,
+            self._of_removal,
+        )
+        return next(filter(None, (meaning(text) for meaning in meanings)), ("", ""))
+
+    def _of_release(self, text: str) -> tuple[str, str] | None:
+        match = _PROGRAM.search(text)
+        is_missing = match is not None and match.group("folder") in self.bin_dirs
+        return self.of_release() if is_missing or _OLD_PROGRAM.search(text) else None
+
+    def of_release(self) -> tuple[str, str] | None:
+        """Return that the runtime may take the programs of a release of K3s which does not run."""
+        release = next(filter(None, map(_OF_RELEASE.fullmatch, self.bin_dirs)), None)
+        if release is None or release.group(0) == self.running:
+            return None
+        data, template = release.group("data"), f"{release.group('data')}/{_TEMPLATE}"
+        release_clause = "which K3s made for one release. If another release runs now,"
+        if _OF_RELEASE.fullmatch(self.running):
+            release_clause = f"and the release of K3s that runs is in {self.running}:"
+        return (
+            f"containerd of that node takes the programs of the CNI from {release.group(0)}"
+            f" (bin_dir), {release_clause} {template} is a copy of a config.toml that K3s rendered"
+            " earlier",
+            f"ls -l {data}/data shows which release is current. Make {template}"
+            " (config-v3.toml.tmpl with containerd 2) a template again: bin_dir ="
+            ' "{{ .NodeConfig.AgentConfig.CNIBinDir }}", or {{ template "base" . }} and the own'
+            " lines below it, or remove it where registries.yaml does what it is for; then restart"
+            " k3s",
+        )
+
+    def _of_old_program(self, text: str) -> tuple[str, str] | None:
+        """Return where the runtime takes a program that is too old."""
+        if not self.bin_dirs or not _OLD_PROGRAM.search(text):
+            return None
+        folders = ", ".join(self.bin_dirs)
+        advice = f"ls -l {' '.join(self.bin_dirs)} on that node shows how old each program is"
+        if self.unit.startswith(RKE2):
+            advice += (
+                f"; a template of containerd (/var/lib/rancher/rke2/{_TEMPLATE}) may name another"
+                " folder (bin_dir) than RKE2 does"
+            )
+        return f"the runtime of that node takes the programs of the CNI from {folders}", advice
 
     def _of_removal(self, text: str) -> tuple[str, str] | None:
         """Return that a plugin was removed whose configuration the runtime still takes."""
@@ -102,13 +161,20 @@ class CniFolders:
 def extract(document: Mapping[str, Any]) -> CniFolders:
     """Return the folders of one node, by what its runtime says, else by its layout."""
     cni = contract.optional_answer(document, Cni)
+    kubelet = contract.answer(document, Kubelet)
+    name = one_line(kubelet.unit.name or "", 200) if kubelet.unit is not None else ""
     if cni is not None and cni.folder:
         programs = None if cni.programs is None else frozenset(cni.programs)
         folders = tuple(one_line(path, 200) for path in cni.bin_dirs or ())
-        return CniFolders(one_line(cni.folder, 200), folders, programs, _left(cni))
-    unit = contract.answer(document, Kubelet).unit
-    name = (unit.name or "") if unit is not None else ""
+        running = _running(kubelet)
+        return CniFolders(one_line(cni.folder, 200), folders, programs, _left(cni), running, name)
     return CniFolders(next((folder for part, folder in _OF_LAYOUTS if part in name), ""))
+
+
+def _running(kubelet: Kubelet) -> str:
+    """Return the folder of the program that runs the kubelet, or ""."""
+    exe = kubelet.process.exe if kubelet.process is not None else None
+    return one_line(exe or "", 200).rpartition("/")[0]
 
 
 def _left(cni: Cni) -> str:

@@ -19,11 +19,13 @@ from ..evidence.answers.node.network import Network, Resolver
 from ..evidence.answers.node.system import System
 from ..evidence.document import one_line
 from ..parsers import modules_load_fstab, pflag
+from . import dead_ends
+from .dead_ends import DeadEnd
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
 
 RESOLV_CONF = "/etc/resolv.conf"
-RP_FILTER, MAX_LINES = "rp_filter", 5
+RP_FILTER, MAX_LINES, MAX_DEAD_ENDS = "rp_filter", 5, 10
 IPVS, TUNNEL = "kube-ipvs0", "ipip"
 LOOSE_FILTER = 2  # a packet passes where any interface has a route to its sender
 
@@ -39,6 +41,7 @@ class HostNetwork:
     rp_filter_lines: path, line and text of what sets rp_filter at a boot
     tunnel_lines: the lines that load ipip at a boot, before a plugin makes its tunnel
     arp_addresses: with ipvs, networks of its links and the addresses that it answers ARP for there
+    dead_ends: the first routes that throw away packets which another route would send
     """
 
     answer: Network = field(default_factory=Network)
@@ -49,6 +52,7 @@ class HostNetwork:
     rp_filter_lines: tuple[tuple[str, int, str], ...] = ()
     arp_addresses: frozenset[tuple[str, str]] = frozenset()
     tunnel_lines: tuple[str, ...] = ()
+    dead_ends: tuple[DeadEnd, ...] = ()
 
     @property
     def is_loose(self) -> bool:
@@ -85,6 +89,7 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
     path = RESOLV_CONF if setting is None else setting.value
     resolver = next((item for item in answer.resolvers if item.path == path), None)
     answered = frozenset(_answered(answer, contract.answer(document, System).addresses or ()))
+    dead_end_routes = tuple(dead_ends.find(answer.routes))
     manager = answer.network_manager
     if manager is None or manager.active is False:
         # Only what NetworkManager may have changed is compared: a large cluster has many routes.
@@ -99,6 +104,7 @@ def extract(document: Mapping[str, Any]) -> HostNetwork:
         lines[:MAX_LINES],
         answered,
         tuple(_tunnel_lines(contract.answer(document, Boot)))[:MAX_LINES],
+        dead_end_routes[:MAX_DEAD_ENDS],
     )
 
 

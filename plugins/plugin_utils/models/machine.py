@@ -58,10 +58,11 @@ class Machine:
 
 def _differ(first: str | None, second: str | None) -> bool:
     """Tell whether two ids are known and differ."""
-    return bool(first and second) and _bare(first) != _bare(second)
+    return bool(first and second) and bare(first) != bare(second)
 
 
-def _bare(machine_id: str | None) -> str:
+def bare(machine_id: str | None) -> str:
+    """Return an id by which two spellings of it are one."""
     return (machine_id or "").replace("-", "").lower()
 
 
@@ -74,8 +75,8 @@ def extract(document: Mapping[str, Any]) -> Machine:
     if process is not None:
         program, is_replaced = one_line(process.exe or "", 200), process.exe_deleted is True
     return Machine(
-        _id(system.machine_id),
-        _id(system.boot_id),
+        whole_id(system.machine_id),
+        whole_id(system.boot_id),
         _online(pinning),
         _memory(document, pinning),
         program,
@@ -85,8 +86,9 @@ def extract(document: Mapping[str, Any]) -> Machine:
     )
 
 
-def _id(text: str | None) -> str | None:
-    if text is None or len(_bare(text)) < MIN_ID:
+def whole_id(text: str | None) -> str | None:
+    """Return an id of a machine or a boot, None where it is none."""
+    if text is None or len(bare(text)) < MIN_ID:
         return None
     return text
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector cni: the CNI configurations of a node, their programs, and host-local's reservations.
 
-Of a configuration only names and types leave the node.
+Of a configuration only names and types leave the node, and paths of files that are not there.
 """
 
 import os
@@ -26,6 +26,9 @@ MAX_FILES, MAX_SIZE, MAX_PLUGINS, MAX_PROGRAMS, MAX_RESERVED, MAX_NAMES = (
 )
 MAX_RANGES, MAX_CONTENT, MAX_CONTAINERS = 20, 512, 5000
 HTTP_OK = 200
+# What a plugin reads of its own; what follows them in a configuration may be a secret.
+FILE_KEYS = ("kubeconfig", "etcd_ca_cert_file", "etcd_cert_file", "etcd_key_file")
+MAX_MISSING = 5
 YOUNG_SECONDS = 600  # an address of a pod that is being made
 SKIPPED = ("lock", "last_reserved_ip")
 
@@ -157,6 +160,7 @@ def _configuration(folder, name):
         "network": "",
         "plugins": [],
         "ipam": [],
+        "missing": [],
         "error": None,
     }
     path = os.path.join(folder, name)
@@ -188,9 +192,38 @@ def _fill(record, config):
         record["plugins"].append(_word(plugin.get("type")))
         if plugin.get("type") == FLANNEL:
             record["ipam"].append(_of_flannel())
+        record["missing"] += _missing(plugin)[:MAX_MISSING]
         ipam = plugin.get("ipam")
         if isinstance(ipam, dict) and ipam.get("type"):
             record["ipam"].append(_ipam(ipam))
+
+
+def _missing(plugin):
+    """Return the paths that a plugin is told to read and that are not there."""
+    tables = [plugin, plugin.get("kubernetes"), plugin.get("ipam")]
+    if isinstance(plugin.get("ipam"), dict):
+        tables.append(plugin["ipam"].get("kubernetes"))
+    paths = []
+    for table in filter(_is_table, tables):
+        paths += [table.get(key) for key in FILE_KEYS]
+    texts = [path for path in paths if isinstance(path, str)]
+    return [_word(path) for path in dict.fromkeys(texts) if _is_missing(path)]
+
+
+def _is_table(value):
+    return isinstance(value, dict)
+
+
+def _is_missing(path):
+    if not path.startswith("/"):
+        return False
+    try:
+        os.stat(path)
+    except ValueError:  # a byte of zero
+        return False
+    except OSError as error:
+        return files.reason(error) == "missing"
+    return False
 
 
 def _of_flannel(path=FLANNEL_SUBNET):

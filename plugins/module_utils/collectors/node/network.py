@@ -23,6 +23,8 @@ MAX_INTERFACES, MAX_OF_A_KIND, MAX_ROUTES, MAX_WORDS = 100, 64, 500, 40
 MAX_RULES, RULES_SECONDS = 1048576, 3
 MAX_CONFIG = 1048576
 REJECTED = 0x0200  # RTF_REJECT
+# /proc/net/route has no interface for a route that leads nowhere, and no flag for a blackhole.
+NO_INTERFACE, BLACKHOLE, UNREACHABLE = "*", "blackhole", "unreachable"
 # The chains that kube-proxy makes for Services; the kubelet makes others.
 SERVICE_CHAINS = (":KUBE-SERVICES ", ":KUBE-SVC-", ":KUBE-SEP-", ":KUBE-NODEPORTS ")
 TUNNEL = "vxlan"
@@ -143,18 +145,31 @@ def _kind(uevent):
 
 
 def routes(text):
-    """Return ([{to, dev}] of the main table without interfaces of pods, whether it was cut)."""
+    """Return ([{to, dev, kind}] of the main table, whether it was cut), without pods' interfaces.
+
+    kind: of a route that leads nowhere; empty of others.
+    """
     if text is None:
         return None, False
     rows = []
     for line in text.split("\n")[1:]:
         words = line.split()
-        if len(words) > 7 and not _kind_of_pods(words[0]) and not int(words[3], 16) & REJECTED:
+        if len(words) > 7 and not _kind_of_pods(words[0]):
             to = "{}/{}".format(_address(words[1]), bin(int(words[7], 16)).count("1"))
-            rows.append({"to": to, "dev": files.one_line(words[0], 40)})
+            kind = _kind_of_route(words[0], int(words[3], 16))
+            rows.append({"to": to, "dev": files.one_line(words[0], 40), "kind": kind})
         if len(rows) > MAX_ROUTES:
             return rows[:MAX_ROUTES], True
     return rows, False
+
+
+def _kind_of_route(dev, flags):
+    """Return how a route throws packets away: `unreachable` is `prohibit` too."""
+    if flags & REJECTED:
+        return UNREACHABLE
+    if dev == NO_INTERFACE:
+        return BLACKHOLE
+    return ""
 
 
 def arp_ignore(names, route_rows, conf="/proc/sys/net/ipv4/conf"):

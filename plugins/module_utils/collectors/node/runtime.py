@@ -14,7 +14,7 @@ import stat
 
 from ...shared.units import RUNTIME_UNITS as UNITS
 from ...shared.units import RUNTIMES as OWN
-from ...system import command, cri, files, listeners, procfs, systemd
+from ...system import command, cri, files, kubelet_process, listeners, procfs, systemd
 from ...system.command import CommandError
 from ...system.runtime_endpoint import endpoint
 from ..base import Absent, Failed
@@ -90,7 +90,7 @@ def collect(context):
     """Return the evidence of the runtime that the kubelet uses.
 
     It is {endpoint, docker, kind, path, units, socket, error, asked, calls, config, metadata,
-    emptied, plugin_failures, serving, flags}.
+    emptied, plugin_failures, serving, flags, proxy}.
 
     docker: whether the kubelet uses docker itself; units: those of UNITS, in their order: each
     as in the collector kubelet, with wanted_by, brought_by, trigger and said (the last lines of
@@ -100,7 +100,9 @@ def collect(context):
     refuses calls; emptied: the path of containerd's configuration, where that is a file of 0
     bytes; plugin_failures: what containerd without a CRI logged of plugins at its start; serving:
     [{unit, paths}], the sockets at which each runtime that runs listens, where there is none at
-    the path of the kubelet; flags: {name: value} of CRI_DOCKER_FLAGS that cri-dockerd has.
+    the path of the kubelet; flags: {name: value} of CRI_DOCKER_FLAGS that cri-dockerd has; proxy:
+    {HTTPS_PROXY, NO_PROXY} of its process, which the plugins of the CNI inherit, None where that
+    was not found or may not be read.
     """
     kubelet = context.data.get("kubelet")
     if not kubelet:
@@ -125,12 +127,14 @@ def collect(context):
         "plugin_failures": None,
         "serving": [],
         "flags": {},
+        "proxy": None,
         "units": [_unit(name, blocks) for name in names_of(kind, blocks)],
     }
     if socket:
         evidence["endpoint"] = files.one_line(socket, 200)
     _add_lines(evidence["units"], context)
     _add_settings(evidence, blocks)
+    evidence["proxy"] = proxy_of(evidence["units"], kind, family)
     if kind == EMBEDDED or path is None:
         return evidence
     context.source = path
@@ -153,6 +157,28 @@ def _add_serving(evidence, blocks):
     """Add where runtimes listen, if there is no socket where the kubelet looks for one."""
     if evidence["socket"] in ("missing", "other"):
         evidence["serving"] = serving(blocks)
+
+
+def proxy_of(units, kind, family):
+    """Return {HTTPS_PROXY, NO_PROXY} of the process that runs the plugins of the CNI, or None."""
+    pids = [unit["main_pid"] for unit in units if not unit["absent"] and unit["main_pid"]]
+    pid = pids[-1] if pids else None
+    if kind == EMBEDDED:
+        pid = _within_unit(family)
+    if not pid or kind == DOCKER:  # with docker, the kubelet itself runs them
+        return None
+    return kubelet_process.proxy_of(pid)
+
+
+def _within_unit(family, proc="/proc"):
+    """Return the id of the containerd that a program of this unit started, or None."""
+    for name in sorted(filter(str.isdigit, files.names(proc)), key=int):
+        folder = os.path.join(proc, name)
+        if (files.text(os.path.join(folder, "comm"), 64) or "").strip() == CONTAINERD:
+            group = procfs.cgroup(files.text(os.path.join(folder, "cgroup")) or "")
+            if family and group["unit"] == family:
+                return int(name)
+    return None
 
 
 def serving(blocks):

@@ -19,7 +19,7 @@ from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, not_applicable, unknown
-from . import identity
+from . import identity, shared_machine_ids
 
 KUBELET = "kubelet"
 # The kernel keeps more or less memory for itself from one boot to the next.
@@ -40,6 +40,9 @@ RESTART = "restart the kubelet (systemctl restart kubelet)"
 def differs(cluster: Cluster) -> Iterator[CheckResult]:
     """KM530: report a Node that another machine posts, or that its kubelet has not updated."""
     yield from identity.each(cluster, _result)
+    shared = tuple(shared_machine_ids.hits(cluster))
+    if shared:
+        yield CheckResult(shared)
 
 
 def _result(cluster: Cluster, host: Host, view: NodeView | None) -> CheckResult:

@@ -343,7 +343,7 @@ def _lost_routes(
     own_node = next((view for view in nodes if view.host is host), None)
     if not _is_flannel(host, own_node):
         return
-    routes = {route.to for route in host.network.answer.routes or ()}
+    routes = {route.to for route in host.network.answer.routes or () if not route.is_dead_end}
     for view in _joined(cluster, nodes, own_node):
         for subnet in model_pods.networks(_cidrs(view)):
             if subnet.version == 4 and str(subnet) not in routes:

@@ -18,7 +18,7 @@ from ...models.pod_networks import Allocation, IpNetwork
 from ...models.result import EvidenceRef
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
 from ..pods import system_pods
-from . import flannel_tunnels, pod_bridges, wording
+from . import dead_end_routes, flannel_tunnels, pod_bridges, wording
 
 MANAGER = model.MANAGER
 JOINING = 120.0  # seconds in which a Node gets its network
@@ -54,6 +54,7 @@ def unfit(cluster: Cluster) -> Iterator[CheckResult]:
         *_overlapping(cluster, nodes),
         *_other_addresses(cluster, nodes),
         *flannel_tunnels.hits(cluster, nodes),
+        *dead_end_routes.hits(cluster, nodes),
         *pod_bridges.hits(cluster, nodes),
     ]
     yield CheckResult(tuple(hits), tuple(missing))

@@ -249,7 +249,15 @@ def _hit(host: Host, error: Repeated, read_at: float) -> Detection:
         component=row.component,
         severity=severity,
     )
-    return with_cause(hit, error.known)
+    trouble = host.runtime_proxy.trouble(component_log.text(error.entry.line))
+    if trouble is None:
+        return with_cause(hit, error.known)
+    return replace(
+        hit,
+        summary=f"{hit.summary}: {trouble.what}",
+        evidence=(*hit.evidence, *host.runtime_proxy.proof(host.host)),
+        remedy=f"{trouble.cure}; the log: {_command(row)}",
+    )
 
 
 def _meaning(error: Repeated) -> str:

@@ -23,6 +23,7 @@ from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, node_check, not_applicable, present, unknown
 from ..node import network
+from ..other_folders import with_meaning
 
 APPLIES = "nodes whose runtime has a CNI configuration"
 SOME, SHARE = 5, 0.1  # reservations that are leaked before they count, and of a range
@@ -354,8 +355,10 @@ def _writer(file: CniFile) -> str:
 def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM604: report a configuration that names a program which the runtime does not find."""
     outcome = _configured(host, document)
-    if outcome is None:
-        cni = contract.answer(document, Cni)
+    cni = contract.answer(document, Cni)
+    if outcome is None and _used(cni, document).missing:
+        outcome = present(_without_files(host, cni, _used(cni, document)))
+    elif outcome is None:
         if cni.bin_dirs is None:
             outcome = not_applicable("where its runtime looks for programs is not known")
         elif cni.programs is None:
@@ -370,10 +373,36 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
     yield outcome
 
 
+def _without_files(host: Host, cni: Cni, file: CniFile) -> Detection:
+    """Describe a configuration whose plugin has to read files that are not there."""
+    path, names = f"{cni.folder}/{file.name}", and_others([*file.missing])
+    rest = [other.name for other in _usable(cni) if other.name != file.name]
+    after = "the runtime has no other configuration there"
+    if rest:
+        after = f"the runtime takes {rest[0]} then"
+    return Detection(
+        f"no new pod starts: the runtime uses {file.name}{_writer(file)}, whose plugin is to read"
+        f" {names}, and that is not there: the file is of a network plugin or a cluster that was on"
+        " this machine before, or its plugin's own pod has not written it",
+        (
+            EvidenceRef("file", host.host, path=path, text=_described(file)),
+            *(
+                EvidenceRef("file", host.host, path=missing, text="missing")
+                for missing in file.missing
+            ),
+        ),
+        f"if {file.name} is of the network plugin of this cluster, restart its pod on that node,"
+        f" which writes these files; if it is left of another one, mv {path} {path}.disabled"
+        f" ({after})",
+        host=host.host,
+        node=host.node,
+    )
+
+
 def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Detection:
     folders = ", ".join(cni.bin_dirs or ())
     names = " and ".join(one_line(name, 80) for name in absent)
-    return Detection(
+    hit = Detection(
         f"no new pod starts: the runtime does not find {names} in {folders}, which"
         f" {file.name} needs",
         (
@@ -392,3 +421,4 @@ def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Dete
         host=host.host,
         node=host.node,
     )
+    return with_meaning(hit, host.cni_folders.of_release())

@@ -22,6 +22,7 @@ from ...models import (
     overlay_base,
     pod_start,
     pressure,
+    runtime_proxy,
     storage_clients,
 )
 from ...models.api_node import NodeView, and_others, views
@@ -60,7 +61,7 @@ _HELPER = "nfs-helper-missing"  # a row of known messages
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE, OVERLAY = "", "of the node", "overlay"
 # The evidence of their node tells more of these than the row of known messages does.
-TOLD = frozenset((OVERLAY, docker_image_size.MISFIT, docker_image_size.NO_DATA))
+TOLD = frozenset((OVERLAY, runtime_proxy.KIND, docker_image_size.MISFIT, docker_image_size.NO_DATA))
 PLACES = (EVENT, "kubelet", *RUNTIMES)  # who writes what an event of a pod quotes
 # How a runtime asks a registry: nothing in the workload corrects that.
 OF_RUNTIME = frozenset((CERTIFICATE, CLIENT_CERTIFICATE, PLAIN_HTTP))
@@ -287,8 +288,11 @@ def _explained(
 
 
 def _with_reason(main: Waiting, view: NodeView | None) -> Waiting:
-    """Return a row with the reason for which the node refuses an overlay, where that is known."""
+    """Return a row with the reason that evidence of its node has, where there is one."""
     host = view.host if view is not None else None
+    trouble = host.runtime_proxy.trouble(main.text) if host is not None else None
+    if trouble is not None:
+        return replace(main, trouble=trouble)
     reason = overlay_base.reason(host.overlay, main.text) if host is not None else None
     if reason is None:
         return main
@@ -396,6 +400,9 @@ def _origin(cluster: Cluster, main: Waiting) -> list[EvidenceRef]:
     """Return what tells more of a cause: who removed an image, or the releases of both sides."""
     if main.trouble is None:
         return []
+    if main.trouble.kind == runtime_proxy.KIND:
+        owner = cluster.node_hosts.get(main.node)
+        return [*owner.runtime_proxy.proof(owner.host)] if owner is not None else []
     if main.trouble.kind == pod_start_message.SERVICES:
         nodes = cluster.typed(Nodes).items
         node = next((node for node in nodes if node.name == main.node), Node())

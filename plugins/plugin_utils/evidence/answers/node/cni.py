@@ -28,6 +28,7 @@ class CniFile:
     network: str = ""
     plugins: tuple[str, ...] = ()
     ipam: tuple[Ipam, ...] = ()
+    missing: tuple[str, ...] = ()  # files that a plugin is told to read; empty of an older release
     error: str | None = None
 
 

@@ -38,7 +38,13 @@ class Route:
     """A route of the main table for IPv4."""
 
     to: str = ""
-    dev: str = ""
+    dev: str = ""  # "*" where it leads nowhere
+    kind: str = ""  # blackhole, or unreachable and prohibit; an older release had no kind
+
+    @property
+    def is_dead_end(self) -> bool:
+        """Tell whether the kernel throws away what is sent there."""
+        return bool(self.kind) or self.dev == "*"
 
 
 @dataclass(frozen=True)

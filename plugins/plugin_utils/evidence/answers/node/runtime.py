@@ -77,3 +77,5 @@ class Runtime:
     # of the runtimes that run, where nothing is at the path; empty of an older release too
     serving: tuple[ServingUnit, ...] = ()
     flags: Mapping[str, str] | None = None  # of cri-dockerd
+    # of its process: HTTPS_PROXY without credentials, NO_PROXY; None: not known
+    proxy: Mapping[str, str] | None = None

@@ -55,6 +55,56 @@ def test_what_they_do_not_explain(folders, text):
     assert folders.clause(text) == ("", "")
 
 
+RELEASE = "/data/k3s/data/2e877cf/bin"
+CURRENT = "/data/k3s/data/8e61313beb4e/bin"
+TEMPLATE = "/data/k3s/agent/etc/containerd/config.toml.tmpl"
+OLD = 'plugin type="flannel" failed (add): incompatible CNI versions; config is "1.0.0", plugin'
+OF_DOCKERSHIM = '[plugin bridge does not support config version "1.0.0"]'
+GONE = f'failed to find plugin "flannel" in path [{RELEASE}]'
+
+
+@pytest.mark.parametrize("text", [OLD, OF_DOCKERSHIM, GONE])
+@pytest.mark.parametrize("running", [CURRENT, "/usr/local/bin", ""])
+def test_programs_of_a_former_release_of_k3s(text, running):
+    folders = CniFolders(K3S, (RELEASE,), frozenset(), running=running, unit="k3s.service")
+    clause, advice = folders.clause(text)
+    for words in (RELEASE, TEMPLATE):
+        assert words in clause
+    assert (CURRENT in clause) is (running == CURRENT)
+    assert TEMPLATE in advice
+
+
+@pytest.mark.parametrize(
+    ("folder", "text"),
+    [
+        (RELEASE, GONE),
+        (CURRENT, GONE),
+        ("/data/k3s/data/current/bin", GONE),
+        ("/opt/cni/bin", GONE),
+        (RELEASE, "context deadline exceeded"),
+    ],
+)
+def test_programs_of_the_release_that_runs(folder, text):
+    folders = CniFolders(K3S, (folder,), frozenset(), running=RELEASE, unit="k3s.service")
+    assert folders.clause(text) == ("", "")
+
+
+@pytest.mark.parametrize("unit", ["containerd.service", "rke2-agent.service"])
+def test_where_an_old_program_is(unit):
+    clause, advice = CniFolders("/etc/cni/net.d", ("/usr/lib/cni",), unit=unit).clause(OLD)
+    assert "/usr/lib/cni" in clause
+    assert "/usr/lib/cni" in advice
+    assert ("config.toml.tmpl" in advice) is unit.startswith("rke2")
+    assert CniFolders("/etc/cni/net.d", unit=unit).clause(OLD) == ("", "")
+
+
+def test_the_program_that_runs_is_read():
+    kubelet = {"process": {"pid": 1, "exe": f"{CURRENT}/k3s"}, "unit": {"name": "k3s.service"}}
+    cni = {"folder": K3S, "bin_dirs": [RELEASE]}
+    found = cni_folders.extract(document(cni=cni, kubelet=kubelet))
+    assert (found.running, found.unit) == (CURRENT, "k3s.service")
+
+
 UNAUTHORIZED = "Multus: [default/x/1]: error getting pod: Unauthorized"
 
 
@@ -95,4 +145,4 @@ def test_the_folder_of_a_layout_where_the_runtime_does_not_tell_it(unit, folder)
     kubelet = {"unit": {"name": unit}}
     assert cni_folders.extract(document(kubelet=kubelet)) == CniFolders(folder)
     told = document(kubelet=kubelet, cni={"folder": "/x", "bin_dirs": ["/y"], "programs": ["z"]})
-    assert cni_folders.extract(told) == CniFolders("/x", ("/y",), frozenset("z"))
+    assert cni_folders.extract(told) == CniFolders("/x", ("/y",), frozenset("z"), unit=unit)

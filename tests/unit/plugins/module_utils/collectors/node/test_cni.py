@@ -93,6 +93,31 @@ def test_configurations_in_their_order_without_their_secrets(folders):
     assert "hunter2" not in json.dumps(data)
 
 
+def test_files_that_a_plugin_is_told_to_read_and_that_are_not_there(folders):
+    there = str(folders / "there")
+    (folders / "there").touch()
+    calico = {
+        "type": "calico",
+        "etcd_key_file": "/ucp-volume-mounts/ucp-node-certs/key.pem",
+        "etcd_cert_file": there,
+        "etcd_ca_cert_file": 7,
+        "etcd_key": "/bm9zZWNyZXQ=",
+        "log_file": "/not/written/yet",
+        "kubernetes": {"kubeconfig": "/gone/kubeconfig"},
+        "ipam": {"type": "whereabouts", "kubernetes": {"kubeconfig": "/gone/ipam.kubeconfig"}},
+    }
+    relative = {"type": "multus", "kubeconfig": "relative", "ipam": []}
+    write(folders, "10-calico.conflist", {"name": "k8s", "plugins": [calico, relative]})
+    write(folders, "20-zero.conf", {"type": "x", "kubeconfig": "/a\0b"})
+    first, second = collect(folders)["files"]
+    assert first["missing"] == [
+        "/ucp-volume-mounts/ucp-node-certs/key.pem",
+        "/gone/kubeconfig",
+        "/gone/ipam.kubeconfig",
+    ]
+    assert second["missing"] == []
+
+
 def test_reservations_are_compared_with_the_sandboxes(folders):
     reserve(folders, "10.244.1.2", "aa\r\neth0")
     reserve(folders, "10.244.1.3", "bb\r\neth0")

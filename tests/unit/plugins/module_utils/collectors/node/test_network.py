@@ -21,7 +21,8 @@ ROUTES = """Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMT
 eth0\t00000000\t0102000A\t0003\t0\t0\t0\t00000000\t0\t0\t0
 flannel.1\t0001F40A\t0001F40A\t0003\t0\t0\t0\t00FFFFFF\t0\t0\t0
 cali12345678901\t0501F40A\t00000000\t0005\t0\t0\t0\tFFFFFFFF\t0\t0\t0
-*\t0002F40A\t00000000\t0200\t0\t0\t0\t00FFFFFF\t0\t0\t0
+*\t0002F40A\t00000000\t0201\t0\t0\t0\t00FFFFFF\t0\t0\t0
+*\t0003F40A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
 cut off
 """
 # The same kernel with two CPUs.
@@ -113,8 +114,10 @@ def test_thousands_of_interfaces_stay_small(tmp_path):
 def test_routes_without_those_of_pods():
     rows, is_cut = network.routes(ROUTES)
     assert rows == [
-        {"to": "0.0.0.0/0", "dev": "eth0"},
-        {"to": "10.244.1.0/24", "dev": "flannel.1"},
+        {"to": "0.0.0.0/0", "dev": "eth0", "kind": ""},
+        {"to": "10.244.1.0/24", "dev": "flannel.1", "kind": ""},
+        {"to": "10.244.2.0/24", "dev": "*", "kind": "unreachable"},
+        {"to": "10.244.3.0/24", "dev": "*", "kind": "blackhole"},
     ]
     assert not is_cut
     assert network.routes(None) == (None, False)

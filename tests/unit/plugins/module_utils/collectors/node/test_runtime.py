@@ -749,3 +749,33 @@ def test_a_secret_at_the_cut_of_a_plugins_line_is_masked_as_a_whole(monkeypatch)
     monkeypatch.setattr(runtime.procfs, "started_at", lambda dummy: 1000.5)
     (kept,) = runtime.plugin_failures({"name": "containerd.service", "main_pid": 7}, 3)
     assert "eyJ" not in kept
+
+
+def test_the_proxy_of_the_process_that_runs_plugins(node, monkeypatch):
+    known = {"HTTPS_PROXY": "http://proxy.example.org:3128"}
+    monkeypatch.setattr(runtime.kubelet_process, "proxy_of", lambda pid: {**known, "pid": pid})
+    node.unit("containerd.service", MainPID="71")
+    assert node.collect()["proxy"] == {**known, "pid": 71}
+    node.unit("containerd.service", MainPID="0")
+    assert node.collect()["proxy"] is None
+
+
+def process(tmp_path, pid, comm, unit):
+    folder = tmp_path / str(pid)
+    folder.mkdir()
+    (folder / "comm").write_text(f"{comm}\n")
+    (folder / "cgroup").write_text(f"0::/system.slice/{unit}\n")
+
+
+def test_the_containerd_of_k3s_is_a_process_of_its_unit(tmp_path, monkeypatch):
+    process(tmp_path, 5, "containerd", "containerd.service")
+    process(tmp_path, 7, "k3s-server", "k3s.service")
+    process(tmp_path, 19, "containerd", "k3s.service")
+    (tmp_path / "self").mkdir()
+    assert runtime._within_unit("k3s.service", str(tmp_path)) == 19
+    assert runtime._within_unit("rke2-agent.service", str(tmp_path)) is None
+    monkeypatch.setattr(runtime, "_within_unit", lambda unit: None)
+    assert runtime.proxy_of([], runtime.EMBEDDED, "k3s.service") is None
+    units = [{"absent": False, "main_pid": os.getpid()}]
+    assert runtime.proxy_of(units, runtime.DOCKER, "kubelet.service") is None
+    assert runtime.proxy_of(units, runtime.CRIO, "kubelet.service") is not None

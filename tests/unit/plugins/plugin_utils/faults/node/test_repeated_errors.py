@@ -335,6 +335,25 @@ def test_of_a_program_of_many_components_only_a_known_cause_counts(
         assert f"journalctl -u {component}.service" in finding.remedy
 
 
+def of_k0s(pod: str) -> str:
+    """Return what k0s logs of its kubelet, which cannot make the sandbox of a pod."""
+    text = (
+        r"E0115 07:59:00.000001    2154 kuberuntime_manager.go:815] \"CreatePodSandbox for pod"
+        r" failed\" err=\"failed to setup network for sandbox: could not initialize etcdv3"
+        r" client: open /ucp-volume-mounts/ucp-node-certs/cert.pem: no such file or directory\""
+        rf" pod=\"default/{pod}\""
+    )
+    return f'time="2027-01-15 07:59:00" level=info msg="{text}" component=kubelet stream=stderr'
+
+
+def test_a_file_of_another_network_plugin_is_named_in_the_log_of_k0s(world):
+    give(world, "w1", "k0s", "k0sworker.service")
+    (row,) = world.data("w1", "repeated_errors")["components"]
+    row["entries"] = [entry(of_k0s(name), pods=3) for name in ("a", "b", "c")]
+    _verdict, (found,) = verdict(world, "KM529", "w1")
+    assert "/ucp-volume-mounts/ucp-node-certs/cert.pem for its plugin" in found.summary
+
+
 OPEN = (
     "W0419 09:31:04.114203       1 dispatcher.go:174] Failed calling webhook, failing open"
     ' slow.example.com: failed calling webhook "slow.example.com": {post}: {reason}'
@@ -566,3 +585,19 @@ def test_a_file_that_selinux_denies_to_root(world, enforce, passes, is_told):
     _said, (finding,) = verdict(world, "KM118", "m1")
     assert ("SELinux" in finding.summary) is is_told
     assert ("rke2-selinux" in finding.remedy) is is_told
+
+
+def test_a_plugin_that_asks_through_the_proxy_of_the_runtime(world):
+    line = (
+        f'{HEAD}"Error syncing pod" err="plugin type=\\"calico\\" failed (add): error getting'
+        ' ClusterInformation: Get \\"https://10.43.0.1:443/apis/x\\": x509: certificate is valid'
+        ' for 10.0.0.1, not 10.43.0.1"'
+    )
+    proxy = {"HTTPS_PROXY": "http://proxy.example.org:3128", "NO_PROXY": "example.org"}
+    answer = {"status": "ok", "data": {"kind": "containerd", "proxy": proxy}}
+    world.documents["w1"]["collectors"]["runtime"] = answer
+    give(world, "w1", "kubelet", "kubelet.service", line)
+    _verdict, (found,) = verdict(world, "KM529", "w1")
+    assert "http://proxy.example.org:3128" in found.summary
+    assert "certSANs" not in found.remedy
+    assert len(found.evidence) == 2

@@ -182,6 +182,31 @@ def test_a_runtime_that_is_told_its_network_uses_that_one(world):
     assert CALICO["name"] in found.summary
 
 
+@pytest.mark.parametrize("rest", [[], [FLANNEL]])
+def test_a_configuration_whose_own_files_are_gone(world, rest):
+    key = "/ucp-volume-mounts/ucp-node-certs/key.pem"
+    cni(world, programs=["calico"], files=[{**CALICO, "missing": [key]}, *rest])
+    verdict, (found,) = of_w1(world, "KM604")
+    assert (verdict, found.severity) == ("present", "critical")
+    for words in (key, "10-calico.conflist (Calico)"):
+        assert words in found.summary
+    assert key in [proof.path for proof in found.evidence]
+    assert ("the runtime takes 10-flannel.conflist then" in found.remedy) is bool(rest)
+
+
+def test_files_of_a_configuration_that_is_not_used_do_not_count(world):
+    cni(world, programs=["calico", "portmap", "flannel"])
+    world.data("w1", "cni")["files"] = [FLANNEL, {**CALICO, "name": "99-x.conf", "missing": ["/k"]}]
+    assert of_w1(world, "KM604")[0] == "clear"
+
+
+def test_a_folder_of_a_release_of_k3s_is_of_a_template(world):
+    cni(world, programs=[], bin_dirs=["/var/lib/rancher/k3s/data/2e877cf/bin"])
+    _verdict, (found,) = of_w1(world, "KM604")
+    assert "/var/lib/rancher/k3s/agent/etc/containerd/config.toml.tmpl" in found.summary
+    assert "config.toml.tmpl" in found.remedy
+
+
 def test_where_programs_lie_may_be_unknown(world):
     cni(world, bin_dirs=None, programs=None)
     assert of_w1(world, "KM604") == ("not_applicable", [])

@@ -637,6 +637,43 @@ def test_a_plugin_that_looks_into_the_usual_folder(world):
     assert "/var/lib/rancher/k3s/agent/etc/cni/net.d" in found.remedy
 
 
+def proxied(world, exceptions):
+    """Let the runtime of w1 have a proxy."""
+    proxy = {"HTTPS_PROXY": "http://proxy.example.org:3128", "NO_PROXY": exceptions}
+    answer = {"status": "ok", "data": {"kind": "containerd", "proxy": proxy}}
+    world.documents["w1"]["collectors"]["runtime"] = answer
+
+
+def test_a_plugin_that_asks_the_api_through_the_proxy_of_the_runtime(world):
+    message = (
+        'failed to setup network for sandbox "1": plugin type="calico" failed (add): error getting'
+        ' ClusterInformation: Get "https://10.43.0.1:443/apis/x": x509: certificate is valid for'
+        " 10.0.0.1, not 10.43.0.1"
+    )
+    wait(world, event=(SANDBOX, message))
+    proxied(world, "example.org")
+    (found,) = judged(world, "KM600")[1]
+    for words in ("http://proxy.example.org:3128", "not 10.43.0.1", "NO_PROXY"):
+        assert words in found.summary
+    assert "certSANs" not in found.remedy
+    assert "container runtime" in [proof.object for proof in found.evidence]
+    proxied(world, "10.43.0.0/16")
+    (found,) = judged(world, "KM600")[1]
+    assert "NO_PROXY" not in found.summary
+
+
+def test_an_old_program_is_named_with_the_folder_of_the_runtime(world):
+    message = (
+        'failed to setup network for sandbox "1": plugin type="bridge" failed (add): incompatible'
+        ' CNI versions; config is "1.0.0", plugin supports ["0.4.0"]'
+    )
+    cni_evidence.cni(world, bin_dirs=["/usr/lib/cni"])
+    wait(world, event=(SANDBOX, message))
+    (found,) = judged(world, "KM600")[1]
+    assert "/usr/lib/cni" in found.summary
+    assert "/opt/cni/bin" not in found.summary
+
+
 def test_what_only_a_machine_brings_about_accuses_a_node_by_one_pod(world):
     message = (
         'MountVolume.MountDevice failed for volume "a" : rpc error: code = Internal desc ='
