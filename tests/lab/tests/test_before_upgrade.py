@@ -111,6 +111,7 @@ OF_FORMER = Planted(
         "MemoryManager": True,
         "KubeletPSI": False,
         "UserNamespacesSupport": False,
+        "ProcMountType": False,  # 1.35 does not start with it and without UserNamespacesSupport
         "NodeLogQuery": True,
         "SidecarContainers": True,
     },
@@ -122,6 +123,7 @@ OF_FORMER = Planted(
             "MemoryManager",
             "KubeletPSI",
             "UserNamespacesSupport",
+            "ProcMountType",
         },
         # The API server has that release already.
         ("KM726", API_SERVER, None): {"no upgrade"},
