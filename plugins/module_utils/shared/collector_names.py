@@ -140,7 +140,7 @@ NODE = {
     ),
     "pressure": (
         "what is free of the filesystems of the kubelet and of the runtime, of memory, of process"
-        " ids and of memory cgroups"
+        " ids and of memory cgroups; for how much of the last minute work stood still for a disk"
     ),
     "largest": (
         "where one of these is nearly used up: the largest folders of that filesystem, the"

@@ -33,6 +33,7 @@ from .result import EvidenceRef
 
 RECENT_SECONDS = 120  # the kubelet says it again every few seconds while it lasts
 SHOWN, QUOTED = 3, 200
+STALLED = 40.0  # percent of a minute
 LOW_SHARE = 20  # the part of the memory below which a node is short of it: one twentieth
 # As the collectors runtime and cri have them.
 DOCKER, EMBEDDED = "docker", "embedded"
@@ -77,7 +78,12 @@ class RuntimeWork:
 def extract(document: Mapping[str, Any]) -> RuntimeWork:
     """Return what one node's evidence shows of its runtime."""
     hangs = contract.optional_answer(document, Hangs)
-    of_storage = (*_tasks(document), *_stores(document), *_kernel(document, _STORAGE))
+    of_storage = (
+        *_tasks(document),
+        *_stalls(document),
+        *_stores(document),
+        *_kernel(document, _STORAGE),
+    )
     mounts_answer = hangs is not None and all(mount.answers for mount in hangs.mounts)
     return replace(_work(document), of_storage=of_storage, mounts_answer=mounts_answer)
 
@@ -85,7 +91,13 @@ def extract(document: Mapping[str, Any]) -> RuntimeWork:
 def _work(document: Mapping[str, Any]) -> RuntimeWork:
     """Return the state of the runtime, and all that may keep it from its work."""
     answer = contract.optional_answer(document, Runtime)
-    rows = [*_tasks(document), *_stores(document), *_memory(document), *_kernel(document, _KERNEL)]
+    rows = [
+        *_tasks(document),
+        *_stalls(document),
+        *_stores(document),
+        *_memory(document),
+        *_kernel(document, _KERNEL),
+    ]
     signs = tuple(clause for clause, _proof in rows)
     proofs = tuple(proof for _clause, proof in rows)
     if answer is None or answer.kind == EMBEDDED:
@@ -157,6 +169,16 @@ def _tasks(document: Mapping[str, Any]) -> Iterator[tuple[str, EvidenceRef]]:
 
 def _named(task: Task) -> str:
     return f"{one_line(task.name, 64)} (pid {task.pid}, in {one_line(task.wchan, 80) or '?'})"
+
+
+def _stalls(document: Mapping[str, Any]) -> Iterator[tuple[str, EvidenceRef]]:
+    """Yield that all work of the node waited for its disks in much of the last minute."""
+    stalls = contract.answer(document, Pressure).stalls
+    if stalls is None or stalls.io is None or stalls.io < STALLED:
+        return
+    clause = f"all work of the node waited for a disk in {stalls.io:.0f} % of the last minute"
+    text = f"full avg60={stalls.io:.2f}"
+    yield clause, EvidenceRef("file", document["host"], path="/proc/pressure/io", text=text)
 
 
 def _stores(document: Mapping[str, Any]) -> Iterator[tuple[str, EvidenceRef]]:

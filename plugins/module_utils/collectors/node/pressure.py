@@ -9,7 +9,7 @@ nearly used up. That choice is coarse: the controller judges by the kubelet's co
 
 import os
 
-from ...system import files, procfs, yaml_scalars
+from ...system import etcd_folder, files, procfs, yaml_scalars
 from ..base import Absent
 from . import limits
 
@@ -50,14 +50,14 @@ MAX_MOUNTS = 8 * 1024 * 1024
 
 
 def collect(context):
-    """Return {filesystems, memory, pids, cgroups, used_up}.
+    """Return {filesystems, memory, pids, cgroups, stalls, used_up}.
 
     used_up: the names of what is nearly used up.
     """
     kubelet = context.data.get("kubelet")
     if not kubelet:
         raise Absent("no kubelet")
-    context.source = "statvfs, /proc/meminfo, /proc/loadavg, /proc/cgroups"
+    context.source = "statvfs, /proc/meminfo, /proc/loadavg, /proc/cgroups, /proc/pressure"
     root = root_dir(kubelet)
     table = mounts(files.whole("/proc/self/mountinfo", MAX_MOUNTS) or "")
     evidence = {
@@ -65,6 +65,7 @@ def collect(context):
         "pids": pids(),
         "memory": memory(files.text("/proc/meminfo", 16384, "")),
         "cgroups": cgroups(files.text("/proc/cgroups", 4096, "")),
+        "stalls": etcd_folder.stalls(),
     }
     evidence["filesystems"] += [filesystem("imagefs", path, table) for path in images(kubelet)]
     evidence["used_up"] = used_up(evidence, thresholds(threshold_texts(kubelet)))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .etcd import Stalls
+
 
 @dataclass(frozen=True)
 class Filesystem:
@@ -55,4 +57,5 @@ class Pressure:
     memory: Memory | None = None
     pids: Pids | None = None
     cgroups: Cgroups | None = None  # None: an older release collected
+    stalls: Stalls | None = None  # None: an older release collected
     used_up: tuple[str, ...] = ()

@@ -163,6 +163,7 @@ def test_this_machine(tmp_path):
     assert first["device"]
     assert "nodefs.available" in found["used_up"]
     assert found["memory"]["available"]
+    assert set(found["stalls"]) == {"io", "cpu"}
     assert found["pids"]["threads"] < found["pids"]["max"]
     gone = pressure.filesystem("imagefs", str(tmp_path / "gone"), [])
     assert (gone["error"], gone["total"]) == ("missing", None)

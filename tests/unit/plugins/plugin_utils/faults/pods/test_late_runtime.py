@@ -56,6 +56,16 @@ def test_a_runtime_that_waits_for_its_disk_is_shown(world, event):
     assert 812 in [ref.pid for ref in found.evidence]
 
 
+@pytest.mark.parametrize(("share", "is_shown"), [(63.2, True), (12.0, False), (None, False)])
+def test_a_node_that_waits_for_its_disk_is_shown(world, share, is_shown):
+    hangs(world)
+    data = {"filesystems": [], "stalls": {"io": share, "cpu": 90.0}}
+    world.documents["w1"]["collectors"]["pressure"] = {"status": "ok", "data": data}
+    found = late(world)
+    assert ("waited for a disk in 63 %" in found.summary) == is_shown
+    assert ("/proc/pressure/io" in [ref.path for ref in found.evidence]) == is_shown
+
+
 def test_another_cause_is_left_as_it_is(world):
     hangs(world, tasks=[TASK])
     cause = 'failed to find plugin "x" in path [/opt/cni/bin]'
