@@ -59,7 +59,7 @@ def with_dropped(hit: Detection, host: str | None, rows: Iterable[Dropped]) -> D
     places = ", ".join(row.place for row in shown)
     return replace(
         hit,
-        summary=f"{hit.summary}; containerd of that node does not have {places}: {shown[0].reason}",
+        summary=f"{hit.summary}; containerd of that node drops {places}: {shown[0].reason}",
         evidence=(*proofs(host, shown), *hit.evidence),
         remedy=f"{advice(shown[0])}; else {hit.remedy}",
     )

@@ -18,7 +18,7 @@ from typing import Any
 from ..evidence import contract
 from ..evidence.answers.node.cni import Cni
 from ..evidence.answers.node.kubelet import Kubelet
-from ..evidence.document import one_line
+from ..evidence.document import one_line, shell_name
 
 MULTUS = frozenset(("multus", "multus-shim"))
 USUAL_FOLDER = "/etc/cni/net.d"
@@ -99,8 +99,8 @@ class CniFolders:
             f"ls -l {data}/data shows which release is current. Make {template}"
             " (config-v3.toml.tmpl with containerd 2) a template again: bin_dir ="
             ' "{{ .NodeConfig.AgentConfig.CNIBinDir }}", or {{ template "base" . }} and the own'
-            " lines below it, or remove it where registries.yaml does what it is for; then restart"
-            " k3s",
+            " lines below it, or remove it where registries.yaml does what it is for; then"
+            f" systemctl restart {shell_name(self.unit, 'UNIT')}",
         )
 
     def _of_old_program(self, text: str) -> tuple[str, str] | None:

@@ -247,7 +247,6 @@ def _stale_addresses(cluster: Cluster) -> dict[str, StaleEndpoint]:
 def _stale(cluster: Cluster, rows: Sequence[StaleEndpoint]) -> Detection:
     """Report addresses of the Service kubernetes that are most likely those of removed masters."""
     addresses = [row.address for row in rows]
-    has = "has the address" if len(rows) == 1 else "has the addresses"
     reasons = and_others(list(dict.fromkeys(row.reason for row in rows)))
     at = etcd_commands.tool(cluster)
     server = next((host.etcd.api_server for host in cluster.members if host.etcd.api_server), None)
@@ -258,8 +257,8 @@ def _stale(cluster: Cluster, rows: Sequence[StaleEndpoint]) -> Detection:
         f"$E del {prefix}/masterleases/{shell_name(address, 'ADDRESS')}" for address in addresses
     )
     return Detection(
-        f"the Service kubernetes {has} {and_others(addresses)} of no Node and of no member of etcd,"
-        f" and {reasons}: most likely those of masters that were removed, whose keys stay below"
+        f"the Service kubernetes lists {and_others(addresses)}, which no Node and no member of etcd"
+        f" has, and {reasons}. Most likely a master was removed, and its key stayed below"
         f" {prefix}/masterleases in etcd. Each connection that goes there fails. Leader election"
         " was not checked there",
         tuple(dict.fromkeys(row.proof for row in rows))[:SHOWN],

@@ -14,7 +14,7 @@ from ...evidence import contract
 from ...evidence.answers.node.cni import Cni, CniFile, Reservations
 from ...evidence.answers.node.cri import Cri, CriConfig
 from ...evidence.answers.node.runtime import Runtime
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.cni_chain import NOT_EXCLUSIVE
@@ -347,7 +347,7 @@ def _writer(file: CniFile) -> str:
 
 @node_check(
     "KM604",
-    "A program of the network plugin is missing",
+    "A program or file of the network plugin is missing",
     severity="critical",
     applies=APPLIES,
     needs=("cni", "cri"),
@@ -376,14 +376,15 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
 def _without_files(host: Host, cni: Cni, file: CniFile) -> Detection:
     """Describe a configuration whose plugin has to read files that are not there."""
     path, names = f"{cni.folder}/{file.name}", and_others([*file.missing])
+    source = f"{cni.folder}/{shell_name(file.name, 'FILE')}"
     rest = [other.name for other in _usable(cni) if other.name != file.name]
     after = "the runtime has no other configuration there"
     if rest:
         after = f"the runtime takes {rest[0]} then"
     return Detection(
-        f"no new pod starts: the runtime uses {file.name}{_writer(file)}, whose plugin is to read"
-        f" {names}, and that is not there: the file is of a network plugin or a cluster that was on"
-        " this machine before, or its plugin's own pod has not written it",
+        f"no new pod starts: the runtime uses {file.name}{_writer(file)}, whose plugin needs"
+        f" {names}, missing on that node. A former network plugin or cluster left {file.name}, or"
+        " the plugin's own pod has not written what it needs",
         (
             EvidenceRef("file", host.host, path=path, text=_described(file)),
             *(
@@ -392,7 +393,7 @@ def _without_files(host: Host, cni: Cni, file: CniFile) -> Detection:
             ),
         ),
         f"if {file.name} is of the network plugin of this cluster, restart its pod on that node,"
-        f" which writes these files; if it is left of another one, mv {path} {path}.disabled"
+        f" which writes what is missing; if another one left it, mv {source} {source}.disabled"
         f" ({after})",
         host=host.host,
         node=host.node,

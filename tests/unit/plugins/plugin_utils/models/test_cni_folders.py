@@ -72,6 +72,7 @@ def test_programs_of_a_former_release_of_k3s(text, running):
         assert words in clause
     assert (CURRENT in clause) is (running == CURRENT)
     assert TEMPLATE in advice
+    assert advice.endswith("systemctl restart k3s.service")
 
 
 @pytest.mark.parametrize(

@@ -37,5 +37,10 @@ def test_no_part_of_a_network(to):
     assert found(default, TUNNEL, network.Route(to, "*", "blackhole")) == []
 
 
+def test_a_network_to_which_another_route_leads_too_is_no_dead_end():
+    own = network.Route("10.244.1.0/24", "cni0")
+    assert found(TUNNEL, own, network.Route("10.244.1.0/24", "*", "blackhole")) == []
+
+
 def test_no_routes_are_known():
     assert list(dead_ends.find(None)) == []

@@ -68,7 +68,10 @@ def test_an_address_that_was_not_asked_while_pods_time_out(world):
 
 @pytest.mark.parametrize(
     "change",
-    ["node", "etcd", "answers", "refused", "no nodes", "external etcd", "not a node", "silent"],
+    [
+        *("node", "etcd", "answers", "answers in part", "refused", "no nodes", "external etcd"),
+        "not a node",
+    ],
 )
 def test_a_master_that_the_inventory_lacks(world, change):
     named(world, 'forbidden: User "x"' if change == "refused" else NO_ROUTE)
@@ -81,6 +84,8 @@ def test_a_master_that_the_inventory_lacks(world, change):
         world.data("m1", "etcd")["members"].append(member)
     if change == "answers":
         world.data("api", "locks")["servers"][-1].update(error=None, kube_system_uid="u")
+    if change == "answers in part":  # and its locks not in time
+        world.data("api", "locks")["servers"][-1]["kube_system_uid"] = "u"
     if change == "no nodes":
         world.api["collectors"]["nodes"] = {"status": "denied", "data": None}
     if change == "external etcd":
@@ -88,10 +93,15 @@ def test_a_master_that_the_inventory_lacks(world, change):
             world.data(name, "etcd")["members"] = []
     if change == "not a node":  # masters without a kubelet have no Nodes
         nodes[:] = [node for node in nodes if node["name"] != "m1"]
-    if change == "silent":
-        document = world.documents["m3"]
-        world.documents["m9"] = {**document, "host": "m9", "address": "10.0.0.77"}
-        world.silence("m9")
+    assert [item for item in found(world) if item.component == "masterleases"] == []
+
+
+@pytest.mark.parametrize(("like", "groups"), [("m3", ["control_plane"]), ("w1", [])])
+def test_a_silent_host_may_be_that_master(world, like, groups):
+    named(world)
+    document = {**world.documents[like], "host": "m9", "address": "10.0.0.77", "groups": groups}
+    world.documents["m9"] = document
+    world.silence("m9")
     assert [item for item in found(world) if item.component == "masterleases"] == []
 
 

@@ -118,6 +118,24 @@ def test_files_that_a_plugin_is_told_to_read_and_that_are_not_there(folders):
     assert second["missing"] == []
 
 
+@pytest.mark.parametrize(
+    ("error", "is_missing"),
+    [
+        (FileNotFoundError(2, "x"), True),
+        (PermissionError(13, "x"), False),
+        (OSError(5, "x"), False),
+    ],
+)
+def test_only_a_file_that_is_not_there_is_missing(folders, monkeypatch, error, is_missing):
+    def stat(path):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cni.os, "stat", stat)
+        missing = cni._missing({"kubeconfig": "/a"})
+    assert missing == ["/a"] * is_missing
+
+
 def test_reservations_are_compared_with_the_sandboxes(folders):
     reserve(folders, "10.244.1.2", "aa\r\neth0")
     reserve(folders, "10.244.1.3", "bb\r\neth0")
