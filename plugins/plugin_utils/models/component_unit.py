@@ -270,4 +270,5 @@ def own_lines(service: Service) -> list[str]:
     """Return what the program itself wrote in its last start that ended."""
     if service.last is None:
         return []
-    return [ends(line.text, 600) for line in service.last.lines]
+    lines = unit_journal.of_program(service.last.lines, service.row.argv)
+    return [ends(line.text, 600) for line in lines]

@@ -252,6 +252,25 @@ def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
     return rows
 
 
+def of_program(lines: Sequence[Said], argv: Sequence[str]) -> Sequence[Said]:
+    """Return the lines of the unit's own program, all of them where it wrote none.
+
+    A command of ExecStartPre that begins with "-" may fail: what it wrote ends nothing.
+    """
+    program = next(iter(argv), "").rpartition("/")[2]
+    return [line for line in lines if line.name == program] or lines
+
+
+def of_same_program(lines: Sequence[str], last: str) -> Sequence[str]:
+    """Return the raw lines of the program that wrote the last one, and those of systemd."""
+    entry = _ENTRY.fullmatch(last[:LONGEST])
+    if entry is None:
+        return lines
+    names = ("systemd", entry.group(1))
+    entries = ((line, _ENTRY.fullmatch(line[:LONGEST])) for line in lines)
+    return [line for line, match in entries if match is None or match.group(1) in names]
+
+
 def last_error(start: Start) -> str:
     """Return the last line of this start that its program marks as an error, else "".
 

@@ -10,14 +10,16 @@ opens no file where all of them have run for a while.
 import os
 import time
 
+from ...logs import stacks
 from ...system import command, files, yaml_scalars
 from ..base import Absent, Denied
-from . import instances, kubelet_end
+from . import instances
 
 PODS = "/var/log/pods"
 RECENT = 3600  # seconds: two starts within these may be one of many
 # bytes of a log's beginning, and of its end; lines of each; bytes of a line
 READ, BEGUN, KEPT, LONGEST = 65536, 3, 20, 600
+READ_BEFORE = 16 * 1024 * 1024  # of a log that ends with stacks, from its end
 JOURNAL_LINES, JOURNAL_BYTES = 3000, 2 * 1024 * 1024
 NAMED = ("name: ", '"name": "', '"name":"')
 # Of 1.14 to 1.36: "Error syncing pod UID (…), skipping: …", "Error syncing pod, skipping" err="…"
@@ -183,9 +185,20 @@ def read(path):
         size = os.fstat(descriptor).st_size
         os.lseek(descriptor, max(0, size - READ), os.SEEK_SET)
         tail = files.content(descriptor, READ)
+        if size <= READ:
+            return head, tail
+        return head, _begin(descriptor, size, tail) + tail.partition(b"\n")[2]
     finally:
         os.close(descriptor)
-    return head, tail if size <= READ else tail.partition(b"\n")[2]
+
+
+def _begin(descriptor, size, tail):
+    """Return the first lines of the program's end, where stacks fill what the log ends with."""
+    texts = [text for _dummy, text in _lines(tail.partition(b"\n")[2])]
+    if not stacks.fill(texts, str):
+        return b""
+    os.lseek(descriptor, max(0, size - READ_BEFORE), os.SEEK_SET)
+    return stacks.begin_in_file(files.content(descriptor, READ_BEFORE))
 
 
 def ends(head, tail):
@@ -201,11 +214,7 @@ def ends(head, tail):
     if ended:
         last = ended[-1][0]
     begun, ended = [
-        [
-            line
-            for line in kubelet_end.without_stacks([text for _dummy, text in lines], str)
-            if line.strip()
-        ]
+        [line for line in stacks.removed([text for _dummy, text in lines], str) if line.strip()]
         for lines in (begun, ended)
     ]
     if head == tail and len(ended) <= BEGUN + KEPT:

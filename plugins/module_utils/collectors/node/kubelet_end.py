@@ -9,6 +9,7 @@ The end of the journal of a kubelet's unit, where it does not run or was lately 
 import os
 import time
 
+from ...logs import stacks
 from ...shared.text import without_middle
 from ...system import command, files, rancher
 from ..base import Absent, Denied, Failed
@@ -17,6 +18,7 @@ RECENT = 600  # seconds
 RUNTIME_EXITED = "containerd exited"
 # klog.Fatal of an old kubelet prints every goroutine: some thousand lines behind its last word.
 FILE_BYTES, FILE_LINES = 128 * 1024, 120
+BEGIN_LINES, BEGIN_BYTES, UNIX = 4, 16384, "short-unix"  # of an end with stacks
 READ_LINES, READ_BYTES, KEPT, KEPT_BYTES, LONGEST = 5000, 2 * 1024 * 1024, 400, 192 * 1024, 2000
 
 
@@ -77,29 +79,47 @@ def _file(path):
 def read(unit, seconds, lines=READ_LINES):
     """Return the end of a unit's journal, the newest line first; raise CommandError without one.
 
-    A journal without a line of the unit is an empty text.
+    A journal without a line of the unit is an empty text. Where stacks fill these lines, the lines
+    with which the end began are the last ones.
     """
+    text = _journal(unit, seconds, ("-r", "-n", str(lines)))
+    rows = text.split("\n")
+    if (len(rows) >= lines or len(text) >= READ_BYTES) and stacks.fill(rows, message_of):
+        text += _begin(unit, seconds)
+    return text
+
+
+def _begin(unit, seconds):
+    """Return the first lines of the unit's last end with stacks, the newest first.
+
+    They are empty where journalctl was built without patterns.
+    """
+    try:
+        words = _journal(unit, seconds, ("-r", "-n", str(BEGIN_LINES), "-g", stacks.BEGIN), UNIX)
+        rows = [row.split(" ", 3) for row in words.split("\n") if "]: " in row]
+        process = rows[0][2] if rows else ""
+        begun = [row[0] for row in rows if row[2] == process]
+        if not begun:
+            return ""
+        text = _journal(unit, seconds, (f"--since=@{begun[-1]}",), limit=BEGIN_BYTES)
+    except command.CommandError:
+        return ""
+    lines = [row for row in text.split("\n")[:-1] if f" {process} " in row[:300]]
+    begin = stacks.until_second_stack(lines)
+    if begin and stacks.frame(message_of(begin[-1])):  # cut off before its place in the source
+        begin.pop()
+    return "".join(f"{line}\n" for line in begin[::-1])
+
+
+def _journal(unit, seconds, arguments, form="short-iso", limit=READ_BYTES):
+    """Return what journalctl prints of a unit."""
     try:
         # --all: journald shows a message with one byte that is no text as "blob data" otherwise,
         # and a kubelet of 1.18 quotes such bytes;
-        # the newest first, so that the limit of bytes costs the oldest; without -q, which would
-        # leave out the lines between two boots
-        return command.run(
-            [
-                "journalctl",
-                "--no-pager",
-                "--all",
-                "-r",
-                "-o",
-                "short-iso",
-                "-n",
-                str(lines),
-                "-u",
-                unit,
-            ],
-            seconds,
-            READ_BYTES,
-        )
+        # -r: the newest first, so that the limit of bytes costs the oldest; without -q, which
+        # would leave out the lines between two boots
+        base = ["journalctl", "--no-pager", "--all", "-o", form, *arguments]
+        return command.run([*base, "-u", unit], seconds, limit)
     except command.Silent:
         return ""
 
@@ -128,7 +148,7 @@ def last(lines, text_of=None):
     text_of: a function that returns the program's part of a line.
     """
     kept, size = [], 0
-    for line in reversed(without_stacks(lines, text_of)):
+    for line in reversed(stacks.removed(lines, text_of or message_of)):
         clean = files.masked_text(_printable(line[: files.MAX_LINE + files.BEYOND]), files.MAX_LINE)
         clean = without_middle(clean, LONGEST)
         size += len(clean)
@@ -140,46 +160,6 @@ def last(lines, text_of=None):
 
 def _printable(line):
     return "".join(char if char.isprintable() or char == "\t" else " " for char in line)
-
-
-def without_stacks(lines, text_of=None):
-    """Return the lines without the frames of goroutines.
-
-    A frame is a call or "created by", and below it, indented, the line of its source.
-
-    text_of: a function that returns the program's part of a line.
-    """
-    text_of, kept = text_of or message_of, []
-    for line in lines:
-        text = text_of(line)
-        if _is_source(text):
-            if kept and frame(text_of(kept[-1])):
-                kept.pop()
-        elif line and not (text.startswith("goroutine ") and text.endswith("]:")):
-            kept.append(line)
-    return kept
-
-
-def _is_source(text):
-    """Return whether this is the second line of a frame.
-
-    A program that was built with -trimpath has the path of the module there, others that of the
-    machine on which they were built.
-    """
-    path, ending, rest = text.rpartition(".go:")
-    if not text.startswith("\t") or not ending:
-        return False
-    return "/" in path and " " not in path and rest.partition(" ")[0].isdigit()
-
-
-def frame(text):
-    """Return whether this may be the first line of a frame.
-
-    No line of klog, and no other output of the program, has that form.
-    """
-    return text.startswith("created by ") or (
-        text.endswith(")") and " " not in text.partition("(")[0] and "." in text
-    )
 
 
 def message_of(line):

@@ -12,6 +12,7 @@ import contextlib
 import os
 import stat
 
+from ...logs import stacks
 from ...shared.units import RUNTIME_UNITS as UNITS
 from ...shared.units import RUNTIMES as OWN
 from ...system import command, cri, files, kubelet_process, listeners, procfs, systemd
@@ -361,27 +362,12 @@ def journal_lines(name, seconds):
     The list is empty where this user may not read them.
     """
     try:
-        text = command.run(
-            [
-                "journalctl",
-                "--no-pager",
-                "--all",
-                "-q",
-                "-r",
-                "-o",
-                "short-iso",
-                "-n",
-                str(READ_LINES),
-                "-u",
-                name,
-            ],
-            seconds,
-            READ_BYTES,
-        )
+        text = kubelet_end.read(name, seconds, READ_LINES)
     except CommandError:
         return []
-    lines = kubelet_end.without_stacks(
-        [line for line in text.split("\n")[::-1] if "]: " in line and " systemd[1]: " not in line]
+    lines = stacks.removed(
+        [line for line in text.split("\n")[::-1] if "]: " in line and " systemd[1]: " not in line],
+        kubelet_end.message_of,
     )
     return [files.masked_ends(line, LONGEST) for line in lines[-KEPT:]]
 

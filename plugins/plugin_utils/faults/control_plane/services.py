@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from ...models.kubelet import exit_cause, supervisor
 from ...models.kubelet.exit_cause import Death
 from ...models.kubelet.supervisor import Supervisor
 from ...models.result import EvidenceRef, Missing
-from ...parsers import component_log, message_class, systemd_unit, unit_journal
+from ...parsers import component_log, go_panic, message_class, systemd_unit, unit_journal
 from ...parsers.component_log import Telling
 from ..base import CheckResult, Detection, causes, node_check, not_applicable, present, unknown
 from ..known_causes import Source, explained
@@ -161,7 +161,7 @@ def _hit(host: Host, service: Service, owner: Supervisor | None) -> Detection:
     lines = component_unit.own_lines(service)
     telling = _telling(service, lines)
     past = model_unit_start.past(service.refused)
-    cause = _message(telling)
+    cause = _message(telling, lines)
     if past is not None:
         cause = f"; {past.what}"
     flags: tuple[str, ...] = ()
@@ -255,10 +255,13 @@ def _last_line(service: Service, lines: list[str]) -> str:
     return ends(ended.line.partition("]: ")[2], 600) or last
 
 
-def _message(telling: Telling) -> str:
+def _message(telling: Telling, lines: Sequence[str]) -> str:
     message = _text(telling.line, 300)
     if not message:
         return ""
+    panicked = go_panic.clause(telling.line, lines)
+    if panicked:
+        return f"; it ended with {one_line(telling.line, 300)}{panicked}"
     if telling.reading is None:
         return f"; its last line: {message}"
     return f": {message} ({message_class.CLASSES[telling.reading.meaning].clause})"

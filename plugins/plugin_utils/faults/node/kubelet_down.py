@@ -38,7 +38,7 @@ from ...models.kubelet.lost_election import LostElection
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.waiting_start import Wait
 from ...models.result import EvidenceRef, Missing
-from ...parsers import manager_error, systemd_unit
+from ...parsers import manager_error, systemd_unit, unit_journal
 from ..base import (
     AnyNodeCheck,
     CheckResult,
@@ -318,7 +318,8 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
         yield status.child.line
     yield status.last
     if status.death is None or status.death.cause == exit_cause.UNKNOWN:
-        yield from reversed(lines)
+        last = status.death.line if status.death is not None else status.last
+        yield from reversed(unit_journal.of_same_program(lines, last))
 
 
 def _with_address_of_vpn(lines: Sequence[str], last: str) -> Iterator[str]:

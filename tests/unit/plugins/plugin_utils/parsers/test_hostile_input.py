@@ -30,14 +30,16 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     boot,
     component_end,
     etcd,
-    kubelet_end,
     kubelet_log,
     limits,
     scheduler_log,
     swap,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.logs import lines as log_lines
-from ansible_collections.kubemend.remediation.plugins.module_utils.logs import repeated_lines
+from ansible_collections.kubemend.remediation.plugins.module_utils.logs import (
+    repeated_lines,
+    stacks,
+)
 from ansible_collections.kubemend.remediation.plugins.module_utils.shared import (
     label_selector,
     quantity,
@@ -462,7 +464,9 @@ PARSERS = (
     Parser(swap.cmdline, (TEXT,), (str, list, NONE)),
     Parser(swap.memory, (TEXT,), (dict,)),
     Parser(kubelet_log.chosen, (TEXT,), (list,)),
-    Parser(kubelet_end.without_stacks, (LINES,), (list,)),
+    Parser(stacks.removed, (LINES, st.just(str)), (list,)),
+    Parser(stacks.fill, (LINES, st.just(str)), (bool,)),
+    Parser(stacks.begin_in_file, (BYTES,), (bytes,)),
     Parser(component_end.ends, (BYTES, BYTES), (tuple,)),
     Parser(component_end.find_start_failure, (LINES, st.just("kube-scheduler")), (str, NONE)),
     Parser(scheduler_log.events, (st.lists(BYTES, max_size=6),), (tuple,)),

@@ -226,7 +226,7 @@ TRIMMED = (
 
 def test_the_last_words_before_a_stack_with_paths_of_modules_are_kept():
     lines = "".join(LINE % (index % 10, line) for index, line in enumerate(TRIMMED)).encode()
-    assert component_end.ends(lines, lines)[2] == [PANIC]
+    assert component_end.ends(lines, lines)[2] == [PANIC, TRIMMED[3], *[TRIMMED[5]] * 3]
 
 
 @pytest.mark.parametrize(
