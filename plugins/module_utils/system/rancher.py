@@ -9,7 +9,7 @@ the name and the line of each key, and the values of those that hold no secret.
 
 import os
 
-from . import files, procfs, yaml_scalars
+from . import command, files, procfs, yaml_scalars
 
 UNITS = {
     "k3s.service": "k3s",
@@ -34,12 +34,35 @@ PLAIN = frozenset(
 )
 RUNTIME = "/run/k3s/containerd/containerd.sock"  # of RKE2 too
 LOGS = "agent/logs/kubelet.log"
+# k3s logs it at each start, once it has the server's answer: an agent may wait for that.
+LOGGED, LOGGED_SECONDS = 'msg="Running kubelet ', 3600
 CONTAINERD_LOG = "agent/containerd/containerd.log"
 
 
 def program(unit):
     """Return the program whose unit this is, None for any other unit."""
     return UNITS.get(unit)
+
+
+def kubelet_argv(unit, seconds):
+    """Return the command line that k3s logs for the kubelet within it; an empty list without one.
+
+    It is that of the running process, else of the last one. Where journalctl was built without
+    patterns, none is found.
+
+    unit: systemd's properties of k3s' unit
+    """
+    started = procfs.started_at(unit.get("main_pid") or 0)
+    window = []
+    if started is not None:
+        window = [f"--since=@{int(started)}", f"--until=@{int(started) + LOGGED_SECONDS}"]
+    journal = ["journalctl", "--no-pager", "--all", "-q", "-r", "-o", "cat", "-n", "1", *window]
+    try:
+        text = command.run([*journal, "-g", LOGGED, "-u", unit["name"]], seconds, MAX_SIZE)
+    except command.CommandError:
+        return []
+    line = text.partition(LOGGED)[2].partition('"')[0].partition("\n")[0]
+    return ["kubelet", *line.split()] if line else []
 
 
 def configuration(name, argv):

@@ -71,6 +71,8 @@ BY_POD = (1, 18)
 # Where kubeadm writes every kubelet's configuration; kubespray's kubelets read another file.
 KUBEADM_FILE = "/var/lib/kubelet/config.yaml"
 
+RUNNING = ("active", "running")  # as systemd shows a unit
+
 
 @dataclass(frozen=True)
 class Pinning:
@@ -359,7 +361,7 @@ def read(document: Mapping[str, Any]) -> Node | None:
     release = pflag.parse_version((answer.kubelet_version or "").rpartition(" ")[2])
     policy, setting = _policy(config, release)
     last_words = ""
-    if kubelet.process is None:
+    if not _runs(kubelet):
         last_words = _last_words(contract.answer(document, KubeletLog).lines)
     return Node(
         config,
@@ -368,7 +370,7 @@ def read(document: Mapping[str, Any]) -> Node | None:
         state,
         answer.cpu_state,
         answer,
-        kubelet.process is not None,
+        _runs(kubelet),
         release,
         trouble,
         last_words,
@@ -378,6 +380,15 @@ def read(document: Mapping[str, Any]) -> Node | None:
         _proven(kubelet),
         _corrupt_state(document, answer.cpu_state),
     )
+
+
+def _runs(kubelet: Kubelet) -> bool:
+    """Tell whether the kubelet runs: one within k3s has no process of its own."""
+    if kubelet.process is not None:
+        return True
+    unit = kubelet.unit
+    is_within = kubelet.distribution is not None and bool(kubelet.distribution.argv)
+    return is_within and unit is not None and (unit.active_state, unit.sub_state) == RUNNING
 
 
 def _policy(

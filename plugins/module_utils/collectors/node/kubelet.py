@@ -45,13 +45,14 @@ def collect(context):
         argv, source = systemd.command_line(block), "unit"
         folder = "/"
         context.source = unit["name"]
+    distribution, inner = _distribution(unit, block, context)
     data = dict(
-        _configuration(argv, folder),
+        _configuration(inner or argv, folder),
         process=process,
         unit=unit,
         argv=files.masked_argv(argv),
         argv_source=source,
-        distribution=_distribution(unit, block),
+        distribution=distribution,
     )
     # A step, which has no deadline, goes on with what is known.
     if isinstance(trouble, Late) and context.deadline is not None:
@@ -59,13 +60,20 @@ def collect(context):
     return data
 
 
-def _distribution(unit, block):
-    """Return {program, files} of k3s or RKE2, where its unit runs the kubelet, else None."""
+def _distribution(unit, block, context):
+    """Return ({program, files, argv} of k3s or RKE2, the kubelet's command line within k3s).
+
+    The first is None where no unit of theirs runs the kubelet, the second empty where it is not
+    known, or where the kubelet has a process of its own.
+    """
     program = rancher.program(unit["name"]) if unit else None
     if program is None:
-        return None
+        return None, []
     records = rancher.configuration(program, systemd.command_line(block))
-    return {"program": program, "files": records}
+    argv = []
+    if program == "k3s":
+        argv = rancher.kubelet_argv(unit, context.seconds(2))
+    return {"program": program, "files": records, "argv": files.masked_argv(argv)}, argv
 
 
 def _unit(block):

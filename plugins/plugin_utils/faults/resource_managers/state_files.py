@@ -19,6 +19,7 @@ from ...models.kubelet import (
     refused_configuration,
     reserved_resources,
 )
+from ...models.rancher_unit import RancherUnit
 from ...models.result import EvidenceRef, Missing
 from ...parsers import cpu_manager_state, cpuset
 from ...parsers.cpu_manager_state import STATIC, CpuState
@@ -34,6 +35,18 @@ UNDRAINED = (
     " they run when {files} is moved out of its folder (do not delete it) and the kubelet started;"
     " the plan names them, and does it with kubemend_allow: [reset_without_drain]"
 )
+# k3s and RKE2 run the kubelet: their unit is what stops and starts it, and containers go on.
+BY_HAND = (
+    "kubectl drain {node} --ignore-daemonsets --delete-emptydir-data; on {node} systemctl stop"
+    " {unit}, mv {files} to another folder (do not delete it), systemctl start {unit}; once the"
+    " node is Ready kubectl uncordon {node}"
+)
+UNDRAINED_BY_HAND = (
+    "on {node} systemctl stop {unit}, mv {files} to another folder (do not delete it), systemctl"
+    " start {unit}. No kubelet starts over it, so that {node} cannot be drained before: its pods"
+    " get other CPUs while they run"
+)
+OF_SERVER = ". On a server that stops its API server and its etcd too: one server at a time"
 STARTS_NOT = "the kubelet does not start"
 WILL_NOT = "the kubelet still runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Detection]]
@@ -186,7 +199,9 @@ def _hit(
     log = []
     if node.last_words and STARTS_NOT in summary:
         log.append(EvidenceRef("log", host.host, text=node.last_words))
-    remedy = _before_reset(node) + remedy
+    remedy, risk = _before_reset(node) + remedy, None
+    if host.rancher is not None:
+        remedy, risk = _by_hand(remedy, host.rancher), 0
     return Detection(
         summary,
         (*proofs, *log),
@@ -194,7 +209,15 @@ def _hit(
         host=host.host,
         node=host.node,
         severity=severity,
+        risk=risk,
     )
+
+
+def _by_hand(remedy: str, rancher: RancherUnit) -> str:
+    """Return a remedy with the commands for a kubelet that k3s or RKE2 runs."""
+    remedy = remedy.replace(UNDRAINED, UNDRAINED_BY_HAND).replace(RESET, BY_HAND)
+    after = "" if rancher.is_agent else OF_SERVER
+    return remedy.replace("{unit}", rancher.short_name) + after
 
 
 def _state_files(node: Node) -> str:

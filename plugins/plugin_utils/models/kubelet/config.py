@@ -6,7 +6,7 @@
 A flag wins over every file, a later drop-in over an earlier one and over the file; maps are merged
 key by key, a list is replaced as a whole, and a flag that is a map replaces the files' whole map.
 Temporary arguments of a reset do not count. A kubelet inside another program (k3s,
-MicroK8s) has no command line of its own.
+MicroK8s) has no command line of its own; k3s logs the one that it gives it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def read(kubelet: Kubelet) -> KubeletConfig:
     values: dict[tuple[str, ...], Setting] = {}
     tops: dict[str, Setting] = {}
     temporary = dropin.lent(kubelet)
-    argv = tuple(word for word in kubelet.argv if word not in temporary)
+    argv = tuple(word for word in _argv(kubelet) if word not in temporary)
     problems = [_unreadable(argv)]
     for file in (kubelet.config, *kubelet.config_dropins):
         if file is None:
@@ -129,6 +129,13 @@ def read(kubelet: Kubelet) -> KubeletConfig:
         if problem:
             problems.append(f"{file.path}: {problem}")
     return KubeletConfig(argv, values, next(filter(None, problems), ""), tops)
+
+
+def _argv(kubelet: Kubelet) -> tuple[str, ...]:
+    """Return the kubelet's command line, of one within k3s that which k3s logs for it."""
+    if kubelet.distribution is not None and kubelet.distribution.argv:
+        return kubelet.distribution.argv
+    return kubelet.argv
 
 
 def _file_problem(file: FileRecord) -> str:

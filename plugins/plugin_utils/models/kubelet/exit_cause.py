@@ -417,7 +417,20 @@ def death(lines: Sequence[str], unit: Unit) -> Death | None:
         return _by_unit(None, unit)
     if unit.runs and starts[-1].exit is None:
         return _name(starts[-1]) or _death_before(starts, unit)
-    return _death(starts[-1], unit)
+    return _death(_ended(starts), unit)
+
+
+def _ended(starts: Sequence[Start]) -> Start:
+    """Return the newest start, or the one before where the newest has only begun.
+
+    The journal is read later than the state of the unit: it may show the next start already, with
+    nothing but what commands of ExecStartPre wrote.
+    """
+    newest = starts[-1]
+    has_begun = newest.exit is None and not newest.result and unit_journal.last(newest) is None
+    if has_begun and len(starts) > 1 and starts[-2].exit is not None:
+        return starts[-2]
+    return newest
 
 
 def _death_before(starts: Sequence[Start], unit: Unit) -> Death | None:

@@ -125,7 +125,11 @@ def _steps(
     else:
         blocked = blocked or _undrained(scene, node, undrainable)
         steps = [_reset(scene, after, False, edited)]
-    return [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
+    steps = [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
+    if _other_starter(scene):
+        # No consent does it: its report says that the fix is manual.
+        return [replace(step, change=None, expect=None, guard=None) for step in steps]
+    return steps
 
 
 def _way_to_drain(
@@ -186,8 +190,8 @@ def _blocked(scene: RemedyContext, healthy: bool) -> str | None:
     return _lonely(scene) or _loaded(scene)
 
 
-def _not_ours(scene: RemedyContext) -> str | None:
-    """Return why this kubelet is not one that a step may stop and start."""
+def _other_starter(scene: RemedyContext) -> str | None:
+    """Return why no step stops and starts a kubelet that another program starts."""
     host, unit = scene.finding.host or "", contract.answer(scene.document, Kubelet).unit
     starter = model_installer.owner_of(scene.document) or (unit and unit.name)
     if starter != UNIT:
@@ -196,6 +200,15 @@ def _not_ours(scene: RemedyContext) -> str | None:
             " start: drain the node, stop it there, move the state files out of their folder,"
             " start it, uncordon the node"
         )
+    return None
+
+
+def _not_ours(scene: RemedyContext) -> str | None:
+    """Return why this kubelet is not one that a step may stop and start."""
+    other = _other_starter(scene)
+    if other:
+        return other
+    host = scene.finding.host or ""
     if fencing.masked(scene.document):
         return (
             f"the kubelet of {host} is masked, which was done on purpose: unmask it first, or"

@@ -92,10 +92,14 @@ class SettingsFile:
 
 @dataclass(frozen=True)
 class Distribution:
-    """The program that runs the kubelet, and its configuration."""
+    """The program that runs the kubelet, and its configuration.
+
+    argv: the command line that k3s logs for the kubelet within it; empty where it is not known
+    """
 
     program: str = ""
     files: tuple[SettingsFile, ...] = ()
+    argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
