@@ -80,10 +80,10 @@ def begin_in_file(raw):
 
 
 def until_second_stack(lines):
-    """Return the first lines up to the header of the second stack."""
+    """Return the first lines up to the header of the second stack, which ends the first one."""
     kept = lines[:WORDS]
     headers = [number for number, line in enumerate(kept) if _HEADER.search(line)]
-    return kept[: headers[1]] if len(headers) > 1 else kept
+    return kept[: headers[1] + 1] if len(headers) > 1 else kept
 
 
 def _belongs(text):

@@ -294,12 +294,20 @@ def _is_error(text: str) -> bool:
 
 def quoted(line: str, unit: str) -> str:
     """Return a line and its log, for a sentence in which no cause is known."""
-    text = ends(line.partition("]: ")[2] or line, 200)
+    text = line.partition("]: ")[2] or line
+    if _LOGRUS.match(text):
+        return f"the last error in the journal of {one_line(unit, 80)}: {_logged(text)}"
+    text = ends(text, 200)
     header = _HEADER.match(text)
     kind = "line"
     if (header is not None and header.group(1) in "EF") or _WORSE.search(text):
         kind = "error"
     return f"the last {kind} in the journal of {one_line(unit, 80)}: {text}"
+
+
+def _logged(text: str) -> str:
+    """Return the message of a line of logrus with its error, without its time and level."""
+    return ends(component_log.text(text) or text, 200)
 
 
 def masked(text: str) -> tuple[str, tuple[str, ...]]:

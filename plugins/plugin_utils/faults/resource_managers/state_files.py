@@ -201,7 +201,7 @@ def _hit(
         log.append(EvidenceRef("log", host.host, text=node.last_words))
     remedy, risk = _before_reset(node) + remedy, None
     if host.rancher is not None:
-        remedy, risk = _by_hand(remedy, host.rancher), 0
+        remedy, risk = _by_hand(remedy, host.rancher, is_running=node.running), 0
     return Detection(
         summary,
         (*proofs, *log),
@@ -213,9 +213,10 @@ def _hit(
     )
 
 
-def _by_hand(remedy: str, rancher: RancherUnit) -> str:
+def _by_hand(remedy: str, rancher: RancherUnit, *, is_running: bool) -> str:
     """Return a remedy with the commands for a kubelet that k3s or RKE2 runs."""
-    remedy = remedy.replace(UNDRAINED, UNDRAINED_BY_HAND).replace(RESET, BY_HAND)
+    by_hand = BY_HAND if is_running else UNDRAINED_BY_HAND
+    remedy = remedy.replace(UNDRAINED, by_hand).replace(RESET, by_hand)
     after = "" if rancher.is_agent else OF_SERVER
     return remedy.replace("{unit}", rancher.short_name) + after
 

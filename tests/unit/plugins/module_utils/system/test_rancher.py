@@ -7,7 +7,11 @@ import json
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.module_utils.system import rancher
+from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
+    command,
+    procfs,
+    rancher,
+)
 
 CONFIG = """\
 # written by hand
@@ -143,3 +147,27 @@ def test_whose_unit_it_is(unit, program):
 )
 def test_where_the_kubelet_of_rke2_writes(tmp_path, program, text, path):
     assert rancher.log_of_kubelet(program, files_of(tmp_path, config_yaml=text)) == path
+
+
+@pytest.mark.parametrize(
+    ("started", "answer", "argv"),
+    [
+        (1000.5, 'level=info msg="Running kubelet --a --b=c"\n', ["kubelet", "--a", "--b=c"]),
+        (None, "x Running kubelet --a\n", []),
+        (None, command.Silent("compiled without pattern matching support"), []),
+    ],
+)
+def test_the_command_line_that_k3s_logs_for_its_kubelet(monkeypatch, started, answer, argv):
+    asked = []
+
+    def run(words, *_limits):
+        asked.extend(words)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(procfs, "started_at", lambda _pid: started)
+    assert rancher.kubelet_argv({"name": "k3s.service", "main_pid": 7}, 2) == argv
+    # A journal of months is not read up to its beginning.
+    assert ("--since=@1000" in asked and "--until=@4600" in asked) is (started is not None)

@@ -75,6 +75,13 @@ def test_redundancy_that_is_lost_already(world, host, component, texts):
     assert membership.lost(clusters(world)[0]) == texts
 
 
+def test_a_server_of_k3s_runs_its_components_within_its_own_process(world):
+    world.data("m1", "instances")["processes"] = []
+    assert membership.lost(clusters(world)[0])
+    world.data("m1", "kubelet")["unit"]["name"] = "k3s.service"
+    assert membership.lost(clusters(world)[0]) == []
+
+
 def test_a_host_that_was_not_asked_is_unseen_and_not_lost(world):
     world.silence("m2", "not_asked")
     world.silence("m3")

@@ -196,3 +196,18 @@ def test_the_last_error_is_none_that_the_end_brought_about(texts, error):
     (start,) = unit_journal.starts([line(text) for text in texts])
     found = unit_journal.last_error(start)
     assert found.partition("]: ")[2] == error
+
+
+def test_the_lines_of_the_units_own_program():
+    before, own = line("not found", "modprobe", 9), line("ended", "k3s", 10)
+    (start,) = unit_journal.starts([before, own])
+    argv = ("/usr/local/bin/k3s", "server")
+    assert [said.text for said in unit_journal.of_program(start.lines, argv)] == ["ended"]
+    assert unit_journal.of_program(start.lines, ("/snap/bin/other",)) == start.lines
+    assert unit_journal.of_program(start.lines, ()) == start.lines
+
+
+def test_the_raw_lines_of_the_program_that_wrote_the_last_one():
+    lines = [line("not found", "modprobe", 9), systemd("Started."), line("ended", "k3s", 10)]
+    assert unit_journal.of_same_program(lines, lines[2]) == lines[1:]
+    assert unit_journal.of_same_program(lines, "no entry of a journal") == lines

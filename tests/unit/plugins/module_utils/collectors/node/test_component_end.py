@@ -290,3 +290,13 @@ def test_a_secret_at_the_cut_of_the_kubelets_line_is_masked_as_a_whole():
     token = "eyJhbGciOiJIUzI1NiJ9." + "eyJ" + "A" * 60 + "." + "B" * 60
     line = start + "x" * (2 * component_end.LONGEST - len(start) - 20) + " " + token
     assert "eyJ" not in component_end.find_start_failure([line], "kube-scheduler")
+
+
+def test_why_a_program_ended_is_read_above_stacks_that_fill_the_end_of_its_log(tmp_path):
+    frames = ["example.org/x.wait(0x1)", "\t/src/x.go:9 +0x1"]
+    rows = ["I1 began", PANIC, "", "goroutine 1 [running]:", *frames, "goroutine 2 [select]:"]
+    log = tmp_path / "3.log"
+    log.write_text("".join(LINE % (1, row) for row in (*rows, *frames * 2000)))
+    _first, last, lines = component_end.ends(*component_end.read(str(log)))
+    assert lines[-2:] == [PANIC, frames[0]]
+    assert last is not None

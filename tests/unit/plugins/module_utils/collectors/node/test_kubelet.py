@@ -162,13 +162,25 @@ def test_a_kubelet_whose_unit_is_not_told_in_time_is_no_kubelet_without_one(
     ("unit", "program"),
     [("k3s-agent.service", "k3s"), ("rke2-server.service", "rke2"), ("kubelet.service", None)],
 )
-def test_the_configuration_of_a_distribution_is_read(tmp_path, unit, program):
+def test_the_configuration_of_a_distribution_is_read(tmp_path, monkeypatch, unit, program):
+    logged = (
+        'time="2026-11-29T13:39:39Z" level=info msg="Running kubelet --a=1 --b-token=topsecret1"'
+    )
+
+    def run(argv, *_limits):
+        assert argv[-2:] == ["-u", "k3s-agent.service"]
+        return logged + "\n"
+
+    monkeypatch.setattr(command, "run", run)
     path = tmp_path / "config.yaml"
     path.write_text("token: topsecret\nkubelet-arg:\n- max-pods=5\n", encoding="utf-8")
     start = f"{{ path=/k ; argv[]=/k server --config {path} ; ignore_errors=no }}"
-    found = kubelet._distribution({"name": unit}, {"ExecStart": [start]})
+    context = base.Context({}, [], {}, None)
+    found, argv = kubelet._distribution({"name": unit}, {"ExecStart": [start]}, context)
+    assert argv == (["kubelet", "--a=1", "--b-token=topsecret1"] if program == "k3s" else [])
     if program is None:
         assert found is None
         return
+    assert "topsecret" not in str(found)
     assert found["program"] == program
     assert [row["value"] for row in found["files"][0]["settings"]] == [None, "max-pods=5"]

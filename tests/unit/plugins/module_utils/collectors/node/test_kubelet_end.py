@@ -236,3 +236,55 @@ def test_the_log_of_a_containerd_that_ended(tmp_path, monkeypatch, program, said
         assert found["error"] is None
         assert found["lines"][0] == "level=info"
         assert "abcdef0123456789" not in found["lines"][1]
+
+
+DUMP = [
+    PREFIX + "goroutine 1 [running]:",
+    PREFIX + "example.org/x.(*Y).z(0x1)",
+    PREFIX + "\t/src/x.go:7 +0x1",
+    PREFIX + "goroutine 2 [select]:",
+    *(PREFIX + "example.org/x.wait()", PREFIX + "\t/src/x.go:9 +0x1") * 60,
+    SYSTEMD + "kubelet.service: Main process exited, code=exited, status=2/INVALIDARGUMENT",
+]
+WORDS = [PREFIX + "panic: the reason", PREFIX + "[signal SIGSEGV: segmentation violation]"]
+
+
+@pytest.mark.parametrize("has_patterns", [True, False])
+def test_why_a_program_ended_is_read_where_its_stacks_fill_the_last_lines(
+    monkeypatch, has_patterns
+):
+    asked = []
+
+    def run(argv, dummy_seconds, dummy_limit):
+        asked.append(argv)
+        if "-g" in argv:
+            if not has_patterns:
+                raise command.Silent("compiled without pattern matching support")
+            words = [
+                f"17953.{9 - age} w1 kubelet[20288]: {line.partition(']: ')[2]}"
+                for age, line in enumerate(WORDS[::-1])
+            ]
+            return "\n".join([*words, "17952.1 w1 kubelet[7]: panic: another one", ""])
+        if "-r" in argv:
+            return "\n".join([*DUMP[:-41:-1], ""])
+        other = SYSTEMD + "something else"
+        return "\n".join([other, *WORDS, *DUMP[:9], PREFIX + "cut off"])
+
+    monkeypatch.setattr(command, "run", run)
+    lines = kubelet_end.last(kubelet_end.read("kubelet.service", 5, 40).split("\n")[::-1])
+    assert lines[-1] == DUMP[-1]
+    assert lines[:-1] == ([*WORDS, DUMP[1]] if has_patterns else [])
+    if has_patterns:
+        assert "--since=@17953.8" in asked[-1]
+
+
+def test_lines_without_stacks_are_read_once(monkeypatch):
+    asked = []
+
+    def run(argv, dummy_seconds, dummy_limit):
+        asked.append(argv)
+        return "".join(f"{PREFIX}line {number}\n" for number in range(40))
+
+    monkeypatch.setattr(command, "run", run)
+    kubelet_end.read("kubelet.service", 5, 40)
+    assert len(asked) == 1

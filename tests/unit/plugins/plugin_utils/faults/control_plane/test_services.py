@@ -497,3 +497,40 @@ def test_quotes_that_are_a_part_of_a_value(world):
     # of a unit that was stopped in order it is no reason
     give(world, row(state=STOPPED, ended_at=CLOCK - 4000, argv=argv))
     assert not any(argv[1] in item.summary for item in found(world))
+
+
+K3S_PANIC = (
+    "fatal error: fault",
+    "[signal SIGSEGV: segmentation violation code=0x2 addr=0x2326d30 pc=0x1ce981c]",
+    "github.com/modern-go/reflect2.(*UnsafeMapType).UnsafeIterate(0x1d4b46b471c0, 0x22eb909?)",
+    "github.com/json-iterator/go.(*sortKeysMapEncoder).IsEmpty(0x23318c9?, 0x1d4b46c95f38?)",
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "is_of_database"),
+    [(K3S_PANIC[2], False), ("go.etcd.io/bbolt.(*Cursor).search(0xc000316680, 0x1a310c0)", True)],
+)
+def test_a_program_of_go_that_ends_is_told_with_its_function(world, frame, is_of_database):
+    world.data("m1", "kubelet")["unit"]["name"] = "k3s.service"
+    words = [*K3S_PANIC[:2], frame, K3S_PANIC[3]]
+    give(world, looping("k3s", lines=[*(line(15, f"k3s[7]: {text}") for text in words)]))
+    (finding,) = found(world)
+    function = frame.partition("(0x")[0].rpartition("/")[2]
+    assert f"fatal error: fault, in {function}" in finding.summary
+    assert ("Known cause" in finding.summary) is is_of_database
+
+
+def test_what_a_command_before_the_program_wrote_is_no_cause(world):
+    """ExecStartPre=-/sbin/modprobe overlay of k3s, whose failure systemd ignores."""
+    world.data("m1", "kubelet")["unit"]["name"] = "k3s.service"
+    missing = "modprobe[7]: modprobe: FATAL: Module overlay not found in directory /lib/modules/6.1"
+    ended = EXITED.replace("etcd", "k3s")
+    words = 'k3s[8]: time="2027-01-15T07:58:25Z" level=fatal msg="something that nobody knows"'
+    give(world, looping("k3s", lines=[line(16, missing), line(15, words), line(14, ended)]))
+    (finding,) = found(world)
+    assert "Known cause" not in finding.summary
+    assert "something that nobody knows" in finding.summary
+    # Where it is all that was written, it tells.
+    give(world, looping("k3s", lines=[line(16, missing), line(14, ended)]))
+    assert "Module overlay" in found(world)[0].summary

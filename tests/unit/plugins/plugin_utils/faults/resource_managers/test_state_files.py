@@ -447,3 +447,30 @@ def test_the_reason_that_the_kubelet_tells_comes_before_that_of_its_file(line, w
     ended = {"unit": "kubelet.service", "lines": [line]}
     node.document["collectors"]["kubelet_end"] = {"status": "ok", "data": ended}
     assert [code for code in node.present() if code in ("KM301", "KM302")] == codes
+
+
+K3S_ARGV = ["kubelet", "--cpu-manager-policy=static", "--kube-reserved=cpu=200m"]
+
+
+@pytest.mark.parametrize(
+    ("name", "state_of_unit", "is_running"),
+    [
+        ("k3s-agent.service", ("active", "running"), True),
+        ("k3s.service", ("activating", "auto-restart"), False),
+    ],
+)
+def test_a_kubelet_within_k3s_is_judged_by_the_command_line_that_k3s_logs(
+    name, state_of_unit, is_running
+):
+    node = Node(NONE_STATE)
+    kubelet = node.kubelet
+    kubelet["unit"].update(name=name, active_state=state_of_unit[0], sub_state=state_of_unit[1])
+    kubelet.update(process=None, config=None, argv=["/usr/local/bin/k3s", "agent"])
+    assert node.present() == []
+    kubelet["distribution"] = {"program": "k3s", "files": [], "argv": K3S_ARGV}
+    assert "KM301" in node.present()
+    finding = next(item for item in node.findings() if item.code == "KM301")
+    assert f"systemctl stop {name.removesuffix('.service')}" in finding.remedy
+    assert finding.remedy.startswith("kubectl drain") is is_running
+    assert ("one server at a time" in finding.remedy) is (name == "k3s.service")
+    assert finding.risk == 0
