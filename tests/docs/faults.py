@@ -270,7 +270,7 @@ def _collectors(fault) -> list[tuple[str, str, str]]:
 def _evidence(fault) -> list[str]:
     collectors = _collectors(fault)
     if not collectors:
-        return ["kubemend checks whether the host answered."]
+        return ["kubemend checks whether the host answered.", *_placeholders(fault.code)]
     parts = [
         "kubemend checks it by what these collectors read:",
         "",

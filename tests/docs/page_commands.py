@@ -26,13 +26,14 @@ PROGRAMS = ROOT / "tests" / "docs" / "programs.tsv"
 OPTIONS = ROOT / "tests" / "docs" / "program_options.tsv"
 PLACEHOLDERS = ROOT / "tests" / "docs" / "placeholders.tsv"
 # A word in capitals that the reader replaces; a number behind it is one of several.
-CAPITALS = re.compile(r"(?<![\w.$-])(?:[A-Z]+-)*[A-Z]{2,}(?=[0-9]?(?![\w-]))")
+CAPITALS = re.compile(r"(?<![\w.$])(?:[A-Z]+-)*[A-Z]{2,}(?=[0-9]?(?!\w))")
 # Words in capitals that stay as they are: names of variables, columns, units, and what logs say.
 LITERALS = frozenset(
     [
         "ALL",
         "CALICO",
         "CHECK",
+        "CRI",
         "ECC",
         "EF",
         "ERROR",
@@ -55,7 +56,7 @@ ANYWHERE = frozenset(
     ["kubectl", "ansible", "ansible-playbook", "ansible-inventory", "helm", "echo", "sleep"]
 )
 MACHINE = re.compile(
-    r"\b[Oo]n (?:the|each|a|an|any|that|this|one|another|your)\b[^.:]*"
+    r"\b[Oo]n (?:the|each|a|an|any|that|this|one|another|its|your)\b[^.:]*"
     r"\b(?:node|nodes|host|hosts|machine|member|master|controller)\b"
 )
 FENCED = re.compile(r"^( *)```(?P<language>\w*)\n(?P<text>.*?)^ *```", re.DOTALL | re.MULTILINE)

@@ -89,12 +89,12 @@ def _complete(command: Command) -> Iterator[Command]:
     if not words or words[0] == "for":
         return
     words[0] = VARIABLES.get(words[0], words[0])
-    if "-c" in words and SHELLS & set(words):
-        yield from commands(words[words.index("-c") + 1])
     start = _start_of_inner(words)
     yield Command(words[:start], command.is_inner)
     if start < len(words):
         yield from _complete(Command(words[start:], is_inner=True))
+    elif "-c" in words and SHELLS & set(words):
+        yield from commands(words[words.index("-c") + 1])
 
 
 def _start_of_inner(words: list[str]) -> int:
