@@ -17,7 +17,8 @@ import re
 from collections import Counter
 
 from tests import measures
-from tests.docs import GENERATED, RISKS, ROOT, examples
+from tests.docs import GENERATED, RISKS, ROOT, examples, page_commands
+from tests.docs.page_sections import BLOCK, DIRECTORY, own, section
 
 GROUPS = {
     "KM1": "Control plane",
@@ -29,7 +30,6 @@ GROUPS = {
     "KM7": "The next start, the next release",
     "KM9": "The run itself",
 }
-DIRECTORY = ROOT / "docs" / "faults"
 SENTENCE_END = re.compile(r"(?<=[.;])\s+|\n\n")
 HEADINGS = (
     "What you see",
@@ -52,8 +52,9 @@ COMMAND = re.compile(r"^ *```\w*\n.*?^ *```|`[a-z$][^`\n]* [^`\n]*`", re.DOTALL 
 PLACES = (
     "The commands below have the places of kubeadm; [other installers](../installers.md"
     "#where-things-are) have others. `kubectl` needs the rights of an administrator: on a control"
-    " plane node, `export KUBECONFIG=/etc/kubernetes/admin.conf`."
+    " plane node, `export KUBECONFIG=/etc/kubernetes/admin.conf`. Commands on a node need root."
 )
+CAPITALS = "Replace what is in capitals:"
 # The heading that each generated block is below; the first one begins the page.
 BLOCKS = {
     "summary": None,
@@ -63,7 +64,6 @@ BLOCKS = {
     "undo": "Undo",
     "related": "Related faults",
 }
-BLOCK = re.compile(r"<!-- generated: begin (\w+) -->\n.*?\n<!-- generated: end -->", re.DOTALL)
 UNDO = (
     "The playbook `kubemend.remediation.revert` takes a repair back: [what it restores, and what it"
     " leaves](../undo.md)."
@@ -201,17 +201,6 @@ def commands(text: str, title: str) -> list[str]:
     return [re.sub(r"^ *```\w*\n?|`", "", command, flags=re.MULTILINE) for command in found]
 
 
-def section(text: str, title: str) -> str:
-    """Return what a page has below a heading."""
-    _before, _heading, rest = f"\n{text}".partition(f"\n## {title}\n")
-    return rest.partition("\n## ")[0].strip()
-
-
-def own(text: str, title: str) -> str:
-    """Return the hand-written text below a heading of a page."""
-    return BLOCK.sub("", section(text, title)).strip()
-
-
 def written(code: str, title: str) -> str:
     """Return the hand-written text below a heading of a fault's page, "" without a page."""
     path = DIRECTORY / f"{code}.md"
@@ -281,7 +270,7 @@ def _collectors(fault) -> list[tuple[str, str, str]]:
 def _evidence(fault) -> list[str]:
     collectors = _collectors(fault)
     if not collectors:
-        return ["kubemend checks whether the host answered."]
+        return ["kubemend checks whether the host answered.", *_placeholders(fault.code)]
     parts = [
         "kubemend checks it by what these collectors read:",
         "",
@@ -321,7 +310,16 @@ def _evidence(fault) -> list[str]:
             "Where the limit is used up, a plain audit collects it in the same run, and reports"
             " *present*."
         )
-    return [*parts, "", PLACES]
+    return [*parts, "", PLACES, *_placeholders(fault.code)]
+
+
+def _placeholders(code: str) -> list[str]:
+    """Return what a reader writes for the words in capitals in the commands of a page."""
+    path = DIRECTORY / f"{code}.md"
+    used = page_commands.placeholders(path.read_text(encoding="utf-8")) if path.exists() else []
+    meanings = page_commands.read_placeholders()
+    rows = [f"- `{word}`: {meanings[word]}" for word in used if word in meanings]
+    return ["", CAPITALS, "", *rows] if rows else []
 
 
 def lowered(text: str) -> str:

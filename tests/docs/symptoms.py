@@ -12,74 +12,84 @@ from tests.docs import GENERATED, ROOT, decisions, faults
 from tests.docs.language import ENGLISH
 
 REPAIRS = (
-    "It judges every cause above and prints each with its verdict and its evidence. It observes,"
-    " prints the plan and changes nothing, unless `-e kubemend_max_risk=<risk>` consents to the"
-    " steps of the plan up to that risk."
+    "It checks every cause above, and prints the verdict and the evidence of each. By default it"
+    " prints the plan and changes nothing. With `-e kubemend_max_risk=2` it makes the steps of"
+    " the plan up to risk 2."
 )
 OBSERVES = (
-    "It judges every cause above and prints each with its verdict and its evidence. It changes"
+    "It checks every cause above, and prints the verdict and the evidence of each. It changes"
     " nothing, whatever `kubemend_max_risk` says."
 )
-# What belongs to one symptom only.
+BY_HAND = (
+    "A plan has no step for the causes that the table above marks *none: by hand*. The page of each"
+    " says how to correct it."
+)
+INVENTORY = "`INVENTORY` stands for the file that names your hosts, for example `hosts.yml`."
+# What belongs to one symptom only; each line is a text of its own.
 MORE = {
     "api_down": (
-        "No API server has to answer: each node is asked by ssh, each API server at its own"
-        " address, and etcd with the API server's own certificate. What only the API knows is then"
-        " *unknown*, and the report says so."
+        "No API server has to answer. Each node is asked by ssh, each API server at its own"
+        " address, and etcd with the API server's own certificate. What only the API knows is"
+        " then *unknown*, and the report says so."
     ),
     "admission_errors": (
         "The report shows one rejected pod from its creation to its end: [how to read"
         " it](../timeline.md). With `-e kubemend_cleanup_rejected=true -e kubemend_max_risk=1`"
-        " rejected pods are deleted, each kept in the journal of the node that asks the API; those"
-        " of a Job that has not ended stay, for deleting one would give it another try on older"
-        " releases, and so do those of controllers that are not Kubernetes' own (Volcano's Job,"
-        " PyTorchJob), which may start all of their pods again over it. No kubelet is restarted for"
-        " any of these causes: on a node with device pods that can cost running ones their devices."
+        " kubemend deletes rejected pods. It keeps a copy of each in the journal of the node that"
+        " asks the API. It leaves the pods of a Job that has not ended: on older releases their"
+        " deletion gives the Job another try. It also leaves the pods of controllers that are not"
+        " Kubernetes' own, such as Volcano's Job and PyTorchJob. These may start all of their"
+        " pods again. kubemend restarts no kubelet for any of these causes. On a node with device"
+        " pods, a restart can take their devices from running ones."
     ),
     "pods_stay_pending": (
-        "Pods that wait for less than five minutes do not count; with `-e"
+        "Pods that wait for less than five minutes do not count. With `-e"
         " kubemend_pod=NAMESPACE/NAME` that pod is judged at once. With `-e kubemend_capture=true"
         " -e kubemend_max_risk=1` the scheduler that leads dumps its cache, before anything is"
-        " repaired: [what that proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream)."
+        " repaired: [what that"
+        " proves](../capture.md#what-a-scheduler-knows-for-a-report-upstream)."
     ),
     "certificates": (
-        "It needs no API: files, kubeconfigs and ports of each node are read by ssh, and no key"
-        " leaves a node. As a regular check run it with `-e kubemend_fail_on=warning`, and with"
-        " `junit` in `kubemend_report_formats`: it exits with 2 where a certificate ends within 30"
-        " days or an authority within a year."
+        "It needs no API. Files, kubeconfigs and ports of each node are read by ssh, and no key"
+        " leaves a node. For a regular check, add `-e kubemend_fail_on=warning`, and `junit` in"
+        " `kubemend_report_formats`. It then exits with 2 where a certificate ends within 30"
+        " days, or an authority within a year."
     ),
     "pods_not_starting": (
-        "Pods that wait for less than five minutes do not count, nor does a workload whose own"
-        " image, command, ConfigMap or Secret is the reason: [KM610](../faults/KM610.md) names it"
-        " as info. The words that kubelets report most often are quoted with their count, and each"
-        " fault of the same node that can be the cause is named with them."
+        "Pods that wait for less than five minutes do not count. A workload whose own image,"
+        " command, ConfigMap or Secret is the reason does not count either:"
+        " [KM610](../faults/KM610.md) names it as info. The report quotes the messages that"
+        " kubelets repeat most often, with their count. Next to each it names the faults of the"
+        " same node that can be the cause."
     ),
     "etcd_space": (
-        "Each member's health, metrics and data folder are read on its own host, so that the"
-        " playbook works while no API server answers. The commands for a snapshot, compaction,"
-        " defragmentation and the alarm, for each way of installing etcd, are on the page of"
-        " [KM140](../faults/KM140.md); those for a member that is gone or damaged on the pages of"
-        " [KM145](../faults/KM145.md), [KM147](../faults/KM147.md) and"
-        " [KM150](../faults/KM150.md); those for a lost quorum on that of"
-        " [KM146](../faults/KM146.md)."
+        "Each member's health, metrics and data folder are read on its own host. So the playbook"
+        " works while no API server answers. The pages of these faults have the commands, for each"
+        " way of installing etcd:\n"
+        "\n"
+        "- [KM140](../faults/KM140.md): a snapshot, compaction, defragmentation and the alarm.\n"
+        "- [KM145](../faults/KM145.md), [KM147](../faults/KM147.md) and"
+        " [KM150](../faults/KM150.md): a member that is gone or damaged.\n"
+        "- [KM146](../faults/KM146.md): a lost quorum."
     ),
     "before_reboot": (
-        "Much is read once, at a start: the kubelet's files, the runtime's, the kernel's settings,"
-        " fstab, certificates. A node can run for months with a file that its next start refuses."
-        " The playbook compares what lies on the disk with what runs. Run it before you reboot a"
-        " node, with `-e kubemend_fail_on=critical` in a script: it exits with 2 where the node"
-        " would not come back. A fault of now is named too, because a start does not cure it. With"
-        " `-e kubemend_probe=true -e kubemend_max_risk=1` the containerd of the disk is started on"
-        " each node, apart from the one that runs, and ended again: [what that starts and"
-        " writes](../repairs.md#a-trial-start-of-containerd)."
+        "Much is read once, at a start: the kubelet's files, the runtime's, the kernel's"
+        " settings, fstab, certificates. A node can run for months with a file that its next"
+        " start refuses. The playbook compares what lies on the disk with what runs. Run it"
+        " before you reboot a node. In a script, add `-e kubemend_fail_on=critical`: it exits"
+        " with 2 where the node would not come back. It also names faults of now, because a start"
+        " does not cure them. With `-e kubemend_probe=true -e kubemend_max_risk=1` it starts the"
+        " containerd of the disk on each node, apart from the one that runs, and ends it again:"
+        " [what that starts and writes](../repairs.md#a-trial-start-of-containerd)."
     ),
     "before_upgrade": (
-        "The release is the one that follows that of the API server; `-e kubemend_upgrade_to=1.37`"
-        " names another one, also one that is several steps away. What a release no longer takes is"
-        " known from the sources of all releases since 1.15; of a release that this version of"
-        " kubemend does not know the answer is *unknown*. An ordinary audit does not judge KM720 to"
-        " KM728. The rest of the list is what is ill now, and would stop an upgrade or end a"
-        " component that it restarts. Nothing of the next release has to be installed."
+        "It checks for the minor release after that of the API server. `-e"
+        " kubemend_upgrade_to=1.37` names another one, also one that is several steps away. What"
+        " a release no longer takes is known from the sources of all releases since 1.15. For a"
+        " release that this version of kubemend does not know, the answer is *unknown*. An"
+        " ordinary audit does not judge KM720 to KM728. The rest of the list is what is ill now:"
+        " it would stop an upgrade, or end a component that the upgrade restarts. Nothing of the"
+        " next release has to be installed."
     ),
 }
 
@@ -174,6 +184,8 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
         f"ansible-playbook -i INVENTORY kubemend.remediation.{symptom.name}",
         "```",
         "",
+        say(INVENTORY),
+        "",
         say(OBSERVES if _observes(symptom) else REPAIRS),
         "",
     ]
@@ -196,7 +208,7 @@ def _does(symptom, catalogue, repaired, language) -> list[str]:
     else:
         parts.append(_highest_risk(steps, language))
     if symptom.name in MORE:
-        parts += ["", say(MORE[symptom.name])]
+        parts += ["", *(line and say(line) for line in MORE[symptom.name].splitlines())]
     return parts
 
 
@@ -237,16 +249,8 @@ def _never(symptom, catalogue, repaired, language) -> list[str]:
             for sentence in sentences
             if sentence.startswith("kubemend never ")
         ]
-    left = [
-        f"[{fault.code}](../faults/{fault.code}.md)"
-        for fault in _faults(symptom, catalogue)
-        if fault.code not in repaired
-    ]
-    if left:
-        sentence = say(
-            "A plan has no step for {faults}. Their pages say how to correct them by hand."
-        )
-        parts += ["", sentence.format(faults=language.comma.join(left))]
+    if any(fault.code not in repaired for fault in _faults(symptom, catalogue)):
+        parts += ["", say(BY_HAND)]
     return parts
 
 
