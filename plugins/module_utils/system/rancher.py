@@ -32,6 +32,8 @@ PLAIN = frozenset(
         *("token-file", "agent-token-file", "cluster-reset-restore-path"),
     )
 )
+# Of the files of their units' environment: the address of the server, which is no secret.
+PLAIN_VARIABLES = ("K3S_URL", "RKE2_URL")
 RUNTIME = "/run/k3s/containerd/containerd.sock"  # of RKE2 too
 LOGS = "agent/logs/kubelet.log"
 # k3s logs it at each start, once it has the server's answer: an agent may wait for that.

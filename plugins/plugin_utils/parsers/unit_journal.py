@@ -58,12 +58,14 @@ _HEADER = re.compile(
     r"([IWEF])\d{4} \d\d:\d\d:\d\d\.\d{1,9} +(\d{1,10}) [\w.-]{1,80}\.go:\d{1,6}\] "
 )
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=(fatal|error) msg="((?:[^"\\]|\\.)*)"')
+_MILDER = re.compile(r'time="[^"]{1,64}" level=(?:warning|info|debug|trace) ')
 # one that is not closed reaches to the end: no second try, whatever comes
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)
 _WORSE = re.compile(
     r"^(?:Error|panic|fatal error|error): |level=(?:error|fatal|panic)|"
     r"\b(?:[Ff]ailed|[Cc]annot|[Uu]nable)\b"
 )
+_CONTAINERD = ("containerd: exit status ", "containerd: signal: ")
 _RUNE = re.compile(r"invalid character '\\?\"'")  # of a JSON parser: the one quote that is none
 _MESSAGE = re.compile(r'"([^"\\]{1,80})"')
 # Structured messages after which the kubelet calls os.Exit(1).
@@ -261,14 +263,24 @@ def of_program(lines: Sequence[Said], argv: Sequence[str]) -> Sequence[Said]:
     return [line for line in lines if line.name == program] or lines
 
 
-def of_same_program(lines: Sequence[str], last: str) -> Sequence[str]:
-    """Return the raw lines of the program that wrote the last one, and those of systemd."""
+def errors_before(lines: Sequence[str], last: str) -> Sequence[str]:
+    """Return the raw lines that may say why a program wrote its last one, newest first.
+
+    These are the errors of that program, and what systemd says: a warning ends nothing, nor does
+    what a command of ExecStartPre wrote.
+    """
     entry = _ENTRY.fullmatch(last[:LONGEST])
     if entry is None:
-        return lines
-    names = ("systemd", entry.group(1))
-    entries = ((line, _ENTRY.fullmatch(line[:LONGEST])) for line in lines)
-    return [line for line, match in entries if match is None or match.group(1) in names]
+        return lines[::-1]
+    name = entry.group(1)
+    entries = ((line, _ENTRY.fullmatch(line[:LONGEST])) for line in reversed(lines))
+    return [line for line, match in entries if match is None or _may_tell(match, name)]
+
+
+def _may_tell(entry: re.Match[str], name: str) -> bool:
+    if entry.group(1) == "systemd":
+        return True
+    return entry.group(1) == name and _is_error(entry.group(3))
 
 
 def last_error(start: Start) -> str:
@@ -289,6 +301,8 @@ def _is_error(text: str) -> bool:
     header = _HEADER.match(text)
     if header is not None:
         return header.group(1) in "EF"
+    if _MILDER.match(text):
+        return False
     return bool(_LOGRUS.match(text) or _WORSE.search(text)) or component_log.says_removed(text)
 
 
@@ -336,6 +350,8 @@ def _form(
     for word, status in (("Error: ", 1), ("panic: ", 2), ("fatal error: ", 2)):
         if text.startswith(word):
             return text[len(word) :].strip().removesuffix("[recovered]").strip(), status
+    if text.startswith(_CONTAINERD):  # k3s up to 1.21; later ones log "containerd exited: …"
+        return f"containerd exited: {text.partition(': ')[2].strip()}", 1
     logged = _LOGRUS.match(text)
     if logged and (logged.group(1) == "fatal" or logged.group(2).startswith("kubelet exited: ")):
         return re.sub(r"\\(.)", r"\1", logged.group(2)), 1

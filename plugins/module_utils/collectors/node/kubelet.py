@@ -116,7 +116,9 @@ def _start(block):
         "start_words": files.masked_argv(systemd.start_words(block)),
         "split_variables": plain,
         "environment_files": [
-            _without_others(files.record(path), systemd.variables(block))
+            _without_others(
+                files.record(path), [*systemd.variables(block), *rancher.PLAIN_VARIABLES]
+            )
             for path in systemd.environment_paths(block)[:MAX_DROPINS]
         ],
     }

@@ -15,7 +15,8 @@ from ...system import command, files, rancher
 from ..base import Absent, Denied, Failed
 
 RECENT = 600  # seconds
-RUNTIME_EXITED = "containerd exited"
+# as k3s and RKE2 log it; the others as k3s up to 1.21 prints it
+RUNTIME_EXITED = ("containerd exited", "]: containerd: exit status ", "]: containerd: signal: ")
 # klog.Fatal of an old kubelet prints every goroutine: some thousand lines behind its last word.
 FILE_BYTES, FILE_LINES = 128 * 1024, 120
 BEGIN_LINES, BEGIN_BYTES, UNIX = 4, 16384, "short-unix"  # of an end with stacks
@@ -57,7 +58,7 @@ def _files(distribution, lines):
 
 def _runtime_file(lines, about):
     """Return the end of containerd's file, None where the journal does not say that it exited."""
-    if not any(RUNTIME_EXITED in line for line in lines):
+    if not any(words in line for words in RUNTIME_EXITED for line in lines):
         return None
     return _file(rancher.log_of_containerd(*about))
 

@@ -319,7 +319,9 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     yield status.last
     if status.death is None or status.death.cause == exit_cause.UNKNOWN:
         last = status.death.line if status.death is not None else status.last
-        yield from reversed(unit_journal.of_same_program(lines, last))
+        # What k3s said before its containerd ended is not why that ended.
+        if not runtime_log.EXITED.search(last.partition("]: ")[2]):
+            yield from unit_journal.errors_before(lines, last)
 
 
 def _with_address_of_vpn(lines: Sequence[str], last: str) -> Iterator[str]:

@@ -8,13 +8,15 @@ Their containerd writes to a file of its own; their journal only says that it ex
 
 from __future__ import annotations
 
+import re
+
 from ...evidence.answers.node.kubelet_end import KubeletEnd
 from ...evidence.answers.node.runtime import RuntimeUnit
 from ...evidence.document import ends, one_line
 from ...parsers import component_log, runtime_journal, unit_journal
 from ...parsers.runtime_journal import Words
 
-EXITED = "containerd exited"
+EXITED = re.compile(r"containerd exited|^containerd: (?:exit status|signal:) ")
 # As the parser of a journal knows the lines of its program.
 _PREFIX = "- - containerd[1]: "
 
@@ -24,7 +26,7 @@ def find(end: KubeletEnd | None) -> Words | None:
     if end is None or end.runtime_file is None or not end.runtime_file.lines:
         return None
     starts = unit_journal.starts(end.lines)
-    if not starts or not any(EXITED in line.text for line in starts[-1].lines):
+    if not starts or not any(EXITED.search(line.text) for line in starts[-1].lines):
         return None
     lines = tuple(f"{_PREFIX}{line}" for line in end.runtime_file.lines)
     words = runtime_journal.last_words(RuntimeUnit(name="containerd.service", said=lines))

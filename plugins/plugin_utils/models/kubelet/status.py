@@ -26,7 +26,7 @@ from ...parsers.runtime_journal import Words
 from ...parsers.systemd_unit import State, Unit
 from .. import unit_start
 from . import child as kubelet_child
-from . import exit_cause, runtime_log, waiting_start
+from . import exit_cause, runtime_log, supervisor, waiting_start
 from .child import Child
 from .exit_cause import Death
 from .waiting_start import Wait
@@ -97,9 +97,6 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
     if state.kind == systemd_unit.STOPPED and past is not None:
         state = replace(state, why=past.what)  # systemd did, not an operator
     last = next((line for line in reversed(lines) if _TIME.match(line)), "")
-    wait = None
-    if state.kind == systemd_unit.STARTING:
-        wait = waiting_start.find(lines)
     return KubeletStatus(
         unit,
         state,
@@ -109,11 +106,19 @@ def read(document: Mapping[str, Any]) -> KubeletStatus | None:
         end is not None,
         _runs_apart(kubelet, state),
         refused,
-        wait,
+        _wait(document, state, lines),
         child,
         _file(end),
         _runtime(end),
     )
+
+
+def _wait(document: Mapping[str, Any], state: State, lines: Sequence[str]) -> Wait | None:
+    """Return what the start of k3s or RKE2 waits for, or None."""
+    if state.kind != systemd_unit.STARTING:
+        return None
+    owner = supervisor.read(document)
+    return waiting_start.find(lines, owner.server if owner is not None else "")
 
 
 def _file(end: KubeletEnd | None) -> str:

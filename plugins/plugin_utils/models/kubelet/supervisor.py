@@ -21,6 +21,7 @@ from ...evidence.document import one_line
 from ...parsers import systemd_unit
 from ..result import EvidenceRef
 
+_URL = re.compile(r"^\s*(?:K3S|RKE2)_URL=[\"']?(?P<url>https?://[^\s\"'*]{1,200})", re.MULTILINE)
 TITLES = {"k3s": "k3s", "rke2": "RKE2"}
 KUBELET_KEY = "kubelet-arg"
 # The unit of an agent, and that of a server, which runs a kubelet too.
@@ -70,7 +71,8 @@ class Place:
 class Supervisor:
     """The program that runs a kubelet.
 
-    program: k3s or rke2; argv: of its unit; distribution: None where its files were not collected
+    program: k3s or rke2; argv: of its unit; distribution: None where its files were not collected;
+    url: the address of its server in a file of its unit's environment
     """
 
     program: str
@@ -78,6 +80,14 @@ class Supervisor:
     unit_file: str | None
     argv: tuple[str, ...]
     distribution: Distribution | None
+    url: str = ""
+
+    @property
+    def server(self) -> str:
+        """Return the address of the server that it is told to join, as HOST:PORT, or ""."""
+        places = self.key("server")
+        url = places[0].value if places else self.url
+        return one_line(url.partition("://")[2].partition("/")[0], 200)
 
     @property
     def title(self) -> str:
@@ -136,7 +146,10 @@ def read(document: Mapping[str, Any]) -> Supervisor | None:
         return None
     argv = kubelet.unit.start_words or kubelet.argv
     file = kubelet.unit.fragment_path
-    return Supervisor(unit.family, unit.name, file, argv, kubelet.distribution)
+    texts = [record.text or "" for record in kubelet.unit.environment_files]
+    urls = filter(None, map(_URL.search, texts))
+    url = next((match.group("url") for match in urls), "")
+    return Supervisor(unit.family, unit.name, file, argv, kubelet.distribution, url)
 
 
 def named(supervisor: Supervisor, message: str, keys: Iterable[str]) -> list[Place]:

@@ -44,7 +44,9 @@ _NO_ANSWER = re.compile(
     r"connection refused|connection reset by peer|\bEOF\b|i/o timeout|context deadline exceeded"
     r"|Client\.Timeout|no route to host|network is unreachable|TLS handshake timeout"
 )
-_BALANCER = re.compile(r"Running load balancer \S{1,80} \S{1,80} -> \[(?P<address>[^\s\],]{1,200})")
+_BALANCER = re.compile(
+    r"Running load balancer (?:\S{1,80} )?\S{1,80} -> \[(?P<address>[^\s\],]{1,200})"
+)
 _CLUSTER = re.compile(r"cluster at https://(?P<address>[^\s/:]{1,200}(?::\d{1,5})?)(?=[/:\s])")
 _SELF = re.compile(r"(?:127\.\d|localhost|\[?::1)")
 _DOORS = {"rke2": "9345", "k3s": "6443"}  # at which a server answers to agents, unless told else
@@ -129,10 +131,11 @@ class Wait:
     is_whole: bool = False
 
 
-def find(lines: Sequence[str]) -> Wait | None:
+def find(lines: Sequence[str], server: str = "") -> Wait | None:
     """Return what the newest start waits for, or None. Never raises.
 
     lines: as `journalctl -u UNIT -o short-iso` prints them
+    server: the address of the server in the configuration, where no line has it any more
     """
     starts = unit_journal.starts(lines)
     if not starts or starts[-1].exit is not None:
@@ -149,15 +152,16 @@ def find(lines: Sequence[str]) -> Wait | None:
         if _WENT_ON.match(logged.group(1)):
             return None
         if _ASKED.search(logged.group(1)):
-            return _wait_for_server(starts[-1], line, re.sub(r"\\(.)", r"\1", logged.group(1)))
+            text = re.sub(r"\\(.)", r"\1", logged.group(1))
+            return _wait_for_server(starts[-1], line, text, server)
     return None
 
 
-def _wait_for_server(start: Start, line: Said, text: str) -> Wait | None:
+def _wait_for_server(start: Start, line: Said, text: str, server: str) -> Wait | None:
     """Return what a line about a question to a server tells, None where it may pass."""
     refused = _REFUSES.search(text)
     if refused is None:
-        return _wait(line, text) or _own(line, text) or _silent(start, line, text)
+        return _wait(line, text) or _own(line, text) or _silent(start, line, text, server)
     if _times(start, refused.group(1)) < OFTEN:
         return None  # one that is starting itself may refuse before it knows anyone
     return _answered(line, text, refused.group(1))
@@ -216,7 +220,7 @@ def _own(line: Said, text: str) -> Wait | None:
     return Wait(text[:LONGEST], clause, "correct what that line names", line.raw)
 
 
-def _silent(start: Start, line: Said, text: str) -> Wait | None:
+def _silent(start: Start, line: Said, text: str, server: str) -> Wait | None:
     """Return which server gives no answer again and again, None where that may be a pause."""
     lines = [row for row in start.lines[-READ:] if _ASKED.search(row.text)]
     if len([row for row in lines if _NO_ANSWER.search(row.text)]) < SILENT:
@@ -224,7 +228,7 @@ def _silent(start: Start, line: Said, text: str) -> Wait | None:
     if not _NO_ANSWER.search(text):
         return None
     port = _DOORS.get(line.name, "6443")
-    address = _asked(start) or f"SERVER:{port}"
+    address = _asked(start) or server or f"SERVER:{port}"
     clause, is_whole = f"its server {address} does not answer", True
     if _SELF.match(address):
         clause += ", which is this machine itself: the key server has to name a server's machine"

@@ -207,7 +207,13 @@ def test_the_lines_of_the_units_own_program():
     assert unit_journal.of_program(start.lines, ()) == start.lines
 
 
-def test_the_raw_lines_of_the_program_that_wrote_the_last_one():
-    lines = [line("not found", "modprobe", 9), systemd("Started."), line("ended", "k3s", 10)]
-    assert unit_journal.of_same_program(lines, lines[2]) == lines[1:]
-    assert unit_journal.of_same_program(lines, "no entry of a journal") == lines
+def test_the_errors_of_a_program_before_its_last_line():
+    lines = [
+        line("modprobe: FATAL: not found", "modprobe", 9),
+        line('time="x" level=error msg="no"', "k3s", 10),
+        line('time="x" level=warning msg="it failed"', "k3s", 10),
+        systemd("Started."),
+        line("ended", "k3s", 10),
+    ]
+    assert unit_journal.errors_before(lines, lines[4]) == [lines[3], lines[1]]
+    assert unit_journal.errors_before(lines, "no entry of a journal") == lines[::-1]

@@ -465,7 +465,7 @@ def test_a_kubelet_within_k3s_is_judged_by_the_command_line_that_k3s_logs(
     node = Node(NONE_STATE)
     kubelet = node.kubelet
     kubelet["unit"].update(name=name, active_state=state_of_unit[0], sub_state=state_of_unit[1])
-    kubelet.update(process=None, config=None, argv=["/usr/local/bin/k3s", "agent"])
+    kubelet.update(process=None, config=None, argv=["/usr/local/bin/k3s"])
     assert node.present() == []
     kubelet["distribution"] = {"program": "k3s", "files": [], "argv": K3S_ARGV}
     assert "KM301" in node.present()

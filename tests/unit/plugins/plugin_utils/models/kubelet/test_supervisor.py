@@ -94,3 +94,18 @@ def test_places_are_evidence_with_their_lines(world):
     owner = of_k3s(world, (7, "kubelet-arg", "max-pods=x"))
     (proof,) = supervisor.proofs(owner.flag("kubelet-arg", "max-pods"), "m1")
     assert (proof.path, proof.line, proof.text) == (FILE, 7, "kubelet-arg: max-pods=x")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "text", "server"),
+    [
+        ((), (), "K3S_TOKEN=****\n", ""),
+        ((), (), "K3S_TOKEN=****\nK3S_URL='https://192.0.2.9:6443'\n", "192.0.2.9:6443"),
+        (((1, "server", "https://api.example:6443"),), (), "", "api.example:6443"),
+        ((), ("--server", "https://192.0.2.8:6443/"), "", "192.0.2.8:6443"),
+    ],
+)
+def test_the_server_that_it_is_told_to_join(world, settings, words, text, server):
+    record = {"path": "/etc/systemd/system/k3s.service.env", "text": text}
+    world.data("m1", "kubelet")["unit"]["environment_files"] = [record]
+    assert of_k3s(world, *settings, words=words).server == server

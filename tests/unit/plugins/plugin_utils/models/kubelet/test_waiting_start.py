@@ -257,3 +257,25 @@ def test_an_agent_that_cannot_work_with_its_configuration():
     assert not found.is_whole
     refused = "Failed to retrieve agent config: dial tcp 192.0.2.1:6443: connection refused"
     assert waiting_start.find([STARTING, logged(refused, "error")]) is None
+
+
+@pytest.mark.parametrize(
+    ("balancer", "server", "address"),
+    [
+        # k3s 1.21, and later releases, which name their balancers
+        ("Running load balancer 127.0.0.1:6444 -> [192.0.2.9:6443]", "", "192.0.2.9:6443"),
+        ("Running load balancer k3s-agent 127.0.0.1:6444 -> [192.0.2.9:6443]", "", "192.0.2.9:6443"),
+        ("Starting k3s agent v1.21.2+k3s1", "192.0.2.8:6443", "192.0.2.8:6443"),
+        ("Starting k3s agent v1.21.2+k3s1", "", "SERVER:6443"),
+    ],
+)
+def test_a_server_that_gives_no_answer_is_named(balancer, server, address):
+    line = logged(
+        r'failed to get CA certs: Get \"https://127.0.0.1:6444/cacerts\": read tcp'
+        " 127.0.0.1:4034->127.0.0.1:6444: read: connection reset by peer",
+        "error",
+    )
+    found = waiting_start.find([STARTING, logged(balancer), *[line] * 3], server)
+    assert found is not None
+    assert address in found.clause
+    assert f"https://{address}/cacerts" in found.advice
