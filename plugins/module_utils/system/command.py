@@ -7,6 +7,7 @@ import os
 import select
 import time
 
+_steps = iter(())  # what there is to do while a command is awaited, a piece at each step
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -44,6 +45,15 @@ def run(argv, seconds=5, limit=1048576):
     finally:
         os.close(complaint)
     return text
+
+
+def use_waits(steps):
+    """Let run() go on with these steps, each of a few milliseconds, while its command works.
+
+    They replace those of before. Only a process without threads may use this.
+    """
+    global _steps  # noqa: PLW0603 - of the whole process, as its waits are
+    _steps = iter(steps)
 
 
 def complaint(argv, seconds):
@@ -93,7 +103,7 @@ def _read(argv, read, pid, seconds, limit):
     poll.register(read, select.POLLIN | select.POLLHUP)
     try:
         while size < limit:
-            if not poll.poll(max(0, int((end - time.monotonic()) * 1000))):
+            if not _has_more(poll, end):
                 raise Late(f"{argv[0]} did not end within {int(seconds)} s")
             chunk = os.read(read, 65536)
             if not chunk:
@@ -107,6 +117,14 @@ def _read(argv, read, pid, seconds, limit):
         os.close(read)
         os.waitpid(pid, 0 if size < limit else os.WNOHANG)
     return b"".join(chunks)[:limit].decode("utf-8", "replace")
+
+
+def _has_more(poll, end):
+    """Return whether there is something to read before this time."""
+    while not poll.poll(0) and time.monotonic() < end:
+        if next(_steps, None) is None:
+            break
+    return poll.poll(max(0, int((end - time.monotonic()) * 1000)))
 
 
 def first_line(fd):
