@@ -34,7 +34,35 @@ def run(argv, seconds=5, limit=1048576):
 
     Silent is raised with the first line of standard error where standard output is empty.
     """
-    pid, read, complaint = start(argv)
+    return _output(argv, start(argv), seconds, limit)
+
+
+def run_together(argvs, seconds=5, limit=1048576):
+    """Run commands at the same time.
+
+    Return [(standard output, None)] of each as run() does, or ("", the error) in its place.
+    """
+    begun = [(argv, *_outcome(start, argv)) for argv in argvs]
+    outcomes = []
+    for argv, started, error in begun:
+        outcome = "", error
+        if started:
+            outcome = _outcome(_output, argv, started, seconds, limit)
+        outcomes.append((outcome[0] or "", outcome[1]))
+    return outcomes
+
+
+def _outcome(function, *arguments):
+    """Return (what a function returns, None), or (None, the error of a command)."""
+    try:
+        return function(*arguments), None
+    except (CommandError, OSError) as error:
+        return None, error
+
+
+def _output(argv, started, seconds, limit):
+    """Return the output of a command that start() started, and wait for its end."""
+    pid, read, complaint = started
     try:
         text = _read(argv, read, pid, seconds, limit)
         if not text:

@@ -30,23 +30,21 @@ def collect(context):
     with which it is stopped.
     """
     context.source = "systemctl list-units --state=failed, journalctl"
-    listed = _listed(context, FAILED)
-    named = [name for name in listed if failed_units.group(name)]
-    named += _listed(context, STOPPED)
+    lists = command.run_together([list(FAILED), list(STOPPED)], context.seconds(3), MAX_BYTES)
+    listed, stopped = [_listed(*answer) for answer in lists]
+    named = [name for name in listed if failed_units.group(name)] + stopped
     return {"failed": len(listed), "units": _rows(named[:MAX_UNITS], context)}
 
 
-def _listed(context, argv):
-    """Return the names of the units that systemctl lists."""
-    try:
-        text = command.run(list(argv), context.seconds(3), MAX_BYTES)
-    except command.Silent as error:
-        if error.complaint:
-            raise Absent(error.complaint) from error
+def _listed(text, error):
+    """Return the names of the units that systemctl lists, by what it printed or why it did not."""
+    if isinstance(error, command.Silent) and not error.complaint:
         return []
-    except OSError as error:
+    if isinstance(error, command.Silent):
+        raise Absent(error.complaint) from error
+    if isinstance(error, OSError):
         raise Absent(str(error)) from error
-    except command.CommandError as error:
+    if error is not None:
         raise Failed(str(error)) from error
     return names(text)
 

@@ -10,6 +10,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.collectors.no
     failed_units,
 )
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import command
+from tests.unit.support import fake_commands
 
 # As systemd 219, 245 and 252 print them.
 LISTS = (
@@ -47,7 +48,7 @@ def machine(monkeypatch):
             raise answer
         return answer
 
-    monkeypatch.setattr(command, "run", run)
+    fake_commands.replace(monkeypatch, run)
     monkeypatch.setattr(
         failed_units.systemd, "show", lambda names, properties, seconds: answers["blocks"]
     )
