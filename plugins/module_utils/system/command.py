@@ -3,10 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs one command with limits of time and output, without subprocess (6 to 10 ms to import)."""
 
+import contextlib
 import os
 import select
 import time
 
+# Since Python 3.8
+_spawn = getattr(os, "posix_spawn", None)
+_OPEN, _DUP2 = getattr(os, "POSIX_SPAWN_OPEN", 0), getattr(os, "POSIX_SPAWN_DUP2", 0)
 _steps = iter(())  # what there is to do while a command is awaited, a piece at each step
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -117,9 +121,7 @@ def start(argv):
     os.set_blocking(complaint, False)
     # it is not read before the end: what does not fit is lost, and holds nothing up
     os.set_blocking(complain, False)
-    pid = os.fork()
-    if pid == 0:
-        _become(argv, write, complain)
+    pid = _spawned(argv, write, complain)
     os.close(write)
     os.close(complain)
     return pid, read, complaint
@@ -169,19 +171,48 @@ def _lines(fd):
     return [line.strip() for line in text.split("\n")]
 
 
-def _become(argv, write, complain):
+def _spawned(argv, write, complain):
+    """Return the pid of the command, with its standard output and error.
+
+    posix_spawn leaves the memory of this process alone: after a fork, each page that is written
+    to is copied, 2 ms for each command.
+    """
+    environment = {
+        "PATH": os.environ.get("PATH", "") + ":" + PATH,
+        "LC_ALL": "C",
+        "SYSTEMD_COLORS": "0",
+        "SYSTEMD_PAGER": "cat",
+    }
+    program = _program(argv[0], environment["PATH"])
+    if _spawn and program:
+        actions = [
+            (_OPEN, 0, os.devnull, os.O_RDWR, 0),
+            (_DUP2, write, 1),
+            (_DUP2, complain, 2),
+        ]
+        with contextlib.suppress(OSError):  # what is no program ends like one that is not there
+            return _spawn(program, argv, environment, file_actions=actions)
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, write, complain, environment)
+    return pid
+
+
+def _program(name, folders):
+    """Return the path of a program, None where it is in none of the folders."""
+    if "/" in name:
+        return name
+    paths = [f"{folder}/{name}" for folder in folders.split(":") if folder]
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
+
+
+def _become(argv, write, complain, environment):
     """Become the command in the child, or end it."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(write, 1)
         os.dup2(complain, 2)
-        environment = {
-            "PATH": os.environ.get("PATH", "") + ":" + PATH,
-            "LC_ALL": "C",
-            "SYSTEMD_COLORS": "0",
-            "SYSTEMD_PAGER": "cat",
-        }
         os.execvpe(argv[0], argv, environment)
     finally:
         os._exit(127)

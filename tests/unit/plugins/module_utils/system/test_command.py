@@ -79,3 +79,23 @@ def test_steps_go_on_in_the_next_wait_and_not_beyond_the_limit(steps):
     assert steps == [0]
     assert command.run(["sh", "-c", "sleep 1; echo x"], 120) == "x\n"
     assert steps == [0, 1, 2]
+
+
+@pytest.mark.parametrize("python", ["3.6", "3.8"])
+def test_what_a_command_gets(monkeypatch, tmp_path, python):
+    """Where Python cannot spawn, it forks: the command sees no difference."""
+    if python == "3.6":
+        monkeypatch.setattr(command, "_spawn", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SECRET", "x")
+    program, text = tmp_path / "program", tmp_path / "text"
+    program.write_text('#!/bin/sh\necho "$0 $1 $LC_ALL $SECRET."; cat\n')
+    text.write_text("echo no program\n")
+    program.chmod(0o755)
+    assert command.run(["program", "word"], 120) == f"{program} word C .\n"
+    assert command.complaint(["sh", "-c", "echo no >&2; exit 3"], 120) == "no"
+    assert command.run(["echo", "of the usual folders"], 120) == "of the usual folders\n"
+    for missing in ("/nowhere/program", "no-such-program", str(text), str(tmp_path)):
+        with pytest.raises(command.Silent) as silent:
+            command.run([missing], 120)
+        assert silent.value.complaint == ""
