@@ -357,7 +357,7 @@ def _is_expected(collector, processes):
 
 
 def _warm(waiting, processes):
-    """Import what several of the next children need: the import of ssl takes 20 ms."""
+    """Load what several of the next children need: the import of ssl takes 20 ms."""
     if any(_needs_tls(collector, processes) for collector in waiting):
         _imported(_tls)
 
