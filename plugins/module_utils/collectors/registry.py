@@ -110,6 +110,7 @@ COLLECTORS = (
     _node("kubelet", asks=True),
     _node("manifests", needs=("kubelet",)),
     _node("instances"),
+    _node("failed_units", timeout=8),
     _node("static_pod_paths", timeout=5, needs=("manifests",)),
     _node("api_server", timeout=8, needs=("manifests", "instances"), waits=True),
     _node("api_load", timeout=12, needs=("instances", "api_server"), waits=True),
@@ -158,7 +159,6 @@ COLLECTORS = (
     _node("kernel_log", timeout=5),
     _node("space", timeout=5, needs=("kubelet", "manifests", "instances", "component_units")),
     _node("next_start", tier=DEEP, timeout=20, needs=("kubelet", "runtime")),
-    _node("failed_units", timeout=8),
     _node(
         "address_holders",
         timeout=6,

@@ -9,6 +9,7 @@ another worker does the rest, each in a process of its own. A read that blocks i
 be interrupted: its process is killed, and abandoned where even that has to wait.
 """
 
+import gc
 import os
 import select
 import sys
@@ -427,6 +428,8 @@ def collect(params):
 
     The largest collectors lose their data first, and their records say so.
     """
+    # The processes end soon: to look for garbage would take more, and copy the memory they share.
+    gc.disable()
     try:
         document = gather(params)
     except NoWorker as error:

@@ -13,7 +13,7 @@ import os
 import select
 import time
 
-from ..system import files, procfs
+from ..system import command, files, procfs
 from . import base, channels, registry
 
 
@@ -117,6 +117,7 @@ class _Work:
 
     def do(self):
         """Work until each collector has its record."""
+        command.use_waits(self._imports())
         while True:
             self._hear(has_time=False)
             collector = self._next()
@@ -145,6 +146,18 @@ class _Work:
             if collector.name not in self.known and self.known.issuperset(collector.needs):
                 self.waiting.append(collector)
                 self.known.add(collector.name)
+
+    def _imports(self):
+        """Import what the next collectors need, at each step that of one, and yield its name.
+
+        First what processes of their own need, which then share it. A collector whose module is
+        broken says so itself.
+        """
+        expected = [item for item in self.waiting if _is_expected(item, self.processes)]
+        if any(collector.waits for collector in expected):
+            yield _imported(_tls)
+        for collector in sorted(expected, key=lambda item: not item.waits):
+            yield _imported(collector.module)
 
     def _next(self):
         """Return a collector that can begin now, first one with a process of its own."""
@@ -229,6 +242,7 @@ class _Work:
     def _answer_apart(self, collector, limit, slot):
         """Run the child: only its answer may leave it, and it never returns."""
         try:
+            command.use_waits(())
             self.pipes.close_all_but(slot)
             if collector.tier == registry.DEEP:
                 os.nice(10)
@@ -335,13 +349,29 @@ def _hidden(path):
     return None
 
 
+def _is_expected(collector, processes):
+    """Return whether a collector of a plain audit has something to look at, by its processes."""
+    if collector.tier == registry.DEEP or collector.path:
+        return bool(_needs_tls(collector, processes))
+    return not collector.components or procfs.any_of(collector.components, processes)
+
+
 def _warm(waiting, processes):
-    """Import what several of the next children need: the import of ssl takes 20 ms."""
+    """Load what several of the next children need: the import of ssl takes 20 ms."""
     if any(_needs_tls(collector, processes) for collector in waiting):
-        # Those that need it will say what is wrong with it.
-        with contextlib.suppress(Exception):
-            from ..system import tls  # noqa: F401 - imported before the children are made
+        _imported(_tls)
 
 
 def _needs_tls(collector, processes):
     return collector.components and procfs.any_of(collector.components, processes)
+
+
+def _tls():
+    from ..system import tls  # noqa: F401 - imported before the children are made
+
+
+def _imported(load):
+    """Import something; those that need it will say what is wrong with it."""
+    with contextlib.suppress(Exception):
+        load()
+    return True

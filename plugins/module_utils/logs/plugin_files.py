@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Errors in files of the host in which programs of a network plugin log beside their container."""
 
-import calendar
 import re
 import time
 
@@ -56,6 +55,8 @@ def _is_recent(raw, now):
     match = _TIME.search(raw)
     if match is None:
         return False
+    import calendar  # most nodes have no such file
+
     try:
         moment = calendar.timegm(time.strptime(match.group().decode(), "%Y-%m-%dT%H:%M:%S"))
     except ValueError:

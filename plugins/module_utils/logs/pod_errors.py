@@ -48,7 +48,7 @@ _ERRORS = (
     rb"(?:WARNING|received an invalid|bogus VRRP packet|not present in MASTER))"
 )
 _HEAD = rb'^(?:\S{20,40} std(?:err|out) [FP]\S* |\{"log":")'
-_IN_FILE = re.compile(_HEAD + _ERRORS + rb"[^\n]*", re.MULTILINE)
+_IN_FILE = _HEAD + _ERRORS + rb"[^\n]*"  # compiled where there is a log to read
 # What a device plugin says of the machine that it looks at, at whatever level.
 _SAID = re.compile(
     rb"(?i)error|fail|could not|cannot|unable|no devices|no such|not found|non-rdma|not supported"
@@ -72,7 +72,7 @@ def read(path, now):
     begun = _moment(data)
     if begun is not None:
         since, is_cut = max(since, begun + SETTLE * is_whole), not is_whole and begun > since
-    for match in reversed(list(_IN_FILE.finditer(data))):
+    for match in reversed(list(re.finditer(_IN_FILE, data, re.MULTILINE))):
         piece = log_lines.written(match.group())
         if piece and piece[0] >= since:
             lines += 1

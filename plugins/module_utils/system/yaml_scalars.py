@@ -7,6 +7,8 @@ They are sufficient for what the node itself must know, such as the path of the 
 controller parses everything else.
 """
 
+from . import json_line
+
 
 def top(text, key):
     """Return a scalar at the top level of YAML in block style, or of JSON.
@@ -28,10 +30,8 @@ def top(text, key):
 
 
 def _top_of_json(text, key):
-    import json
-
     try:
-        value = json.loads(text).get(key)
+        value = json_line.loads(text).get(key)
     except (ValueError, AttributeError):
         return None
     if isinstance(value, (str, int)) and not isinstance(value, bool):

@@ -83,6 +83,8 @@ def _ports(gone):
     for component, text in gone.items():
         for port in ports_of(component, text):
             components.setdefault(port, component)
+    if not components:  # the kernel walks through all connections of the node for it
+        return [], True
     inodes = listeners.sockets(components)
     if not inodes:
         return [], True

@@ -9,7 +9,7 @@ Of a configuration only names and types leave the node, and paths of files that 
 import os
 import time
 
-from ...system import files, procfs, rancher
+from ...system import files, json_line, procfs, rancher
 from ..base import Absent, Failed
 
 FOLDER, PROGRAMS, STATE = "/etc/cni/net.d", "/opt/cni/bin", "/var/lib/cni/networks"
@@ -101,8 +101,6 @@ def docker_containers(path, seconds):
 
     Up to 1.23 a kubelet may use docker itself: a sandbox is a container there.
     """
-    import json  # the collectors of most nodes do without it
-
     from ...system import http_client
 
     try:
@@ -111,7 +109,7 @@ def docker_containers(path, seconds):
             status, body = connection.request("/containers/json?all=1")
         finally:
             connection.close()
-        rows = json.loads(body.decode("utf-8", "replace"))
+        rows = json_line.loads(body.decode("utf-8", "replace"))
         if status != HTTP_OK or not _is_list(rows) or len(rows) > MAX_CONTAINERS:
             return None
         return [_word(row["Id"]) for row in rows]
@@ -176,9 +174,7 @@ def _configuration(folder, name):
 
 
 def _parsed(data):
-    import json  # the collectors of most nodes do without it
-
-    value = json.loads(data.decode("utf-8", "replace"))
+    value = json_line.loads(data.decode("utf-8", "replace"))
     if not isinstance(value, dict):
         raise ValueError
     return value

@@ -73,21 +73,18 @@ def collect(context):
     context.source = "the runtime's socket, journalctl"
     containers, unread = _containers(context, runtime, components)
     ids = [container["id"] for container in containers or ()]
+    kubelet = ((context.data.get("kubelet") or {}).get("unit") or {}).get("name")
+    runtime_lines, kubelet_lines, kernel_lines = _journals(
+        context, (unit.get("name"), kubelet, "-k"), since
+    )
     return {
         "since": since,
         "runtime_started": procfs.started_at(unit.get("main_pid") or 0),
         "containers": containers,
         "unread": unread,
-        "runtime": _journal(
-            context, unit.get("name"), since, lambda lines: of_runtime(lines, components, ids)
-        ),
-        "kubelet": _journal(
-            context,
-            ((context.data.get("kubelet") or {}).get("unit") or {}).get("name"),
-            since,
-            lambda lines: of_kubelet(lines, components),
-        ),
-        "kernel": _journal(context, "-k", since, of_kernel, LONGEST_OF_KERNEL),
+        "runtime": _journal(runtime_lines, lambda lines: of_runtime(lines, components, ids)),
+        "kubelet": _journal(kubelet_lines, lambda lines: of_kubelet(lines, components)),
+        "kernel": _journal(kernel_lines, of_kernel, LONGEST_OF_KERNEL),
     }
 
 
@@ -213,31 +210,39 @@ def memory_limit(fields):
     return None
 
 
-def _journal(context, unit, since, choose, longest=LONGEST):
-    """Return {lines, oldest, error} of the chosen lines of a unit's journal, the oldest first.
+def _journals(context, units, since):
+    """Return (text, error) of the journal of each of these units, None where a unit has no name.
 
-    unit: its name, or -k for the kernel; oldest: the time of the first line that was read, where
+    A unit is its name, or -k for the kernel.
+    """
+    # the newest first, so that the limit of bytes costs the oldest
+    window = ["-r", "-o", "short-unix", f"--since=@{int(since)}"]
+    argvs = {}
+    for unit in filter(None, units):
+        named = [unit] if unit == "-k" else ["-u", unit]
+        argvs[unit] = ["journalctl", "--no-pager", "--all", "-q", *window, *named]
+    answers = command.run_together(list(argvs.values()), context.seconds(3), READ_BYTES)
+    by_unit = dict(zip(argvs, answers))
+    return [by_unit.get(unit) for unit in units]
+
+
+def _journal(answer, choose, longest=LONGEST):
+    """Return {lines, oldest, error} of the chosen lines of a journal, the oldest first.
+
+    answer: what _journals returns of it; oldest: the time of the first line that was read, where
     the limit cut off older ones; longest: the characters of a line that are kept.
     """
     record = {"lines": [], "oldest": None, "error": None}
-    if not unit:
+    if answer is None:
         record["error"] = "its unit is not known"
         return record
-    named = ["-u", unit]
-    if unit == "-k":
-        named = [unit]
-    window = ["-r", "-o", "short-unix", f"--since=@{int(since)}"]
-    try:
-        # the newest first, so that the limit of bytes costs the oldest
-        text = command.run(
-            ["journalctl", "--no-pager", "--all", "-q", *window, *named],
-            context.seconds(3),
-            READ_BYTES,
-        )
-    except command.Silent as silent:
-        record["error"] = _why_silent(silent)
+    text, error = answer
+    if isinstance(error, command.Silent):
+        record["error"] = _why_silent(error)
         return record
-    except command.CommandError as error:
+    if isinstance(error, OSError):
+        raise error  # no process can be started
+    if error is not None:
         record["error"] = files.one_line(error, 200)
         return record
     rows = text.split("\n")[::-1]

@@ -7,7 +7,7 @@ The calls are those of the kubelet, and change nothing. Of the configuration onl
 the node: registries may have passwords there.
 """
 
-from ...system import cri, files, protobuf, toml_lines
+from ...system import cri, files, json_line, protobuf, toml_lines
 from ..base import Absent, Failed
 from . import runtime
 
@@ -261,10 +261,8 @@ def _systemd(config, default):
 
 
 def _object(text):
-    import json  # the collectors of most nodes do without it
-
     try:
-        value = json.loads(text or "")
+        value = json_line.loads(text or "")
     except ValueError:
         value = None
     return value if isinstance(value, dict) else {}

@@ -12,13 +12,13 @@ from ...system import command, systemd
 from ..base import Absent, Failed
 from . import kubelet_end, unit_start
 
-LIST = ("systemctl", "list-units", "--all", "--plain", "--no-legend", "--no-pager")
-FAILED = (*LIST, "--state=failed,auto-restart")
+STATES = ("failed", "auto-restart", "inactive")
+LIST = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "--no-pager"]
 # A unit that is bound to another one is stopped with it, and starts no more by itself.
-STOPPED = (*LIST, "--state=inactive", "*device-plugin*.service")
+STOPPED = "device-plugin"
 BINDINGS = ("BindsTo", "PartOf", "Requires")
 PROPERTIES = (*systemd.PROPERTIES, *BINDINGS, "Type", "InactiveEnterTimestampMonotonic")
-MAX_BYTES, MAX_LISTED, MAX_UNITS, LINES, KEPT = 65536, 200, 8, 60, 20
+MAX_BYTES, MAX_LISTED, MAX_UNITS, LINES, KEPT = 1048576, 200, 8, 60, 20
 
 
 def collect(context):
@@ -30,45 +30,53 @@ def collect(context):
     with which it is stopped.
     """
     context.source = "systemctl list-units --state=failed, journalctl"
-    listed = _listed(context, FAILED)
-    named = [name for name in listed if failed_units.group(name)]
-    named += _listed(context, STOPPED)
-    return {"failed": len(listed), "units": _rows(named[:MAX_UNITS], context)}
+    failed, stopped = units(_list(context))
+    named = [name for name in failed if failed_units.group(name)] + stopped
+    return {"failed": len(failed), "units": _rows(named[:MAX_UNITS], context)}
 
 
-def _listed(context, argv):
-    """Return the names of the units that systemctl lists."""
+def _list(context):
+    """Return what systemctl lists of the units that failed, and of those that do not run."""
     try:
-        text = command.run(list(argv), context.seconds(3), MAX_BYTES)
+        return command.run([*LIST, "--state=" + ",".join(STATES)], context.seconds(3), MAX_BYTES)
     except command.Silent as error:
         if error.complaint:
             raise Absent(error.complaint) from error
-        return []
+        return ""
     except OSError as error:
         raise Absent(str(error)) from error
     except command.CommandError as error:
         raise Failed(str(error)) from error
-    return names(text)
 
 
-def names(text):
-    """Return the names of the units that systemctl lists; some releases put a mark before each."""
-    units = []
-    for line in text.split("\n")[:MAX_LISTED]:
-        words = [word for word in line.split() if word.rpartition(".")[0]]
-        if words and words[0].isprintable():
-            units.append(words[0][:255])
-    return units
+def units(text):
+    """Return (names of the units that failed, names of the device plugins that do not run).
+
+    A row is the unit's name, three states and a text; some releases put a mark before each.
+    """
+    failed, stopped = [], []
+    for line in text.split("\n"):
+        words = line.split()
+        while words and not words[0].rpartition(".")[0]:
+            del words[0]
+        states = words[1:4]
+        if not words or not words[0].isprintable():
+            continue
+        if STATES[0] in states or STATES[1] in states:
+            failed.append(words[0][:255])
+        if STATES[2] in states and STOPPED in words[0] and words[0].endswith(".service"):
+            stopped.append(words[0][:255])
+    return failed[:MAX_LISTED], stopped[:MAX_LISTED]
 
 
-def _rows(units, context):
-    if not units:
+def _rows(named, context):
+    if not named:
         return []
     try:
-        blocks = systemd.show(units, PROPERTIES, context.seconds(4))
+        blocks = systemd.show(named, PROPERTIES, context.seconds(4))
     except command.CommandError as error:
         raise Failed(str(error)) from error
-    rows = (_row(blocks.get(name) or {}, context) for name in units)
+    rows = (_row(blocks.get(name) or {}, context) for name in named)
     return [row for row in rows if row is not None]
 
 

@@ -196,8 +196,7 @@ CLASSES = (
     ),
     (AUDIT, rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
 )
-_ANY = re.compile(b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES))
-_COMPILED = [(name, re.compile(pattern)) for name, pattern in CLASSES]
+_ANY = b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES)
 # The bus of an SD card or eMMC, or of a chip: the line is the same.
 SDIO, BUSES = "sdio", "/sys/class/mmc_host"
 _BUS = re.compile(rb"^(mmc\d{1,3}): ")
@@ -270,6 +269,7 @@ def read(records, booted, since, kills=None):
     kills: takes what the kernel killed for want of memory
     """
     rows, oldest, count = {}, None, 0
+    is_one = re.compile(_ANY).search  # 5 ms, which a node without a log does not need
     for raw in records:
         count += 1
         moment, text = _record(raw, booted)
@@ -279,7 +279,7 @@ def read(records, booted, since, kills=None):
             oldest = moment
         if kills is not None:
             kills.take(moment, text)
-        if moment >= since and _ANY.search(text):
+        if moment >= since and is_one(text):
             _add(rows, moment, text, moment - booted < BOOTING)
     newest = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))
     return newest, oldest, count >= MAX_RECORDS
@@ -295,7 +295,7 @@ def _record(raw, booted):
 
 
 def _add(rows, moment, text, is_booting):
-    kind = next((name for name, pattern in _COMPILED if pattern.search(text)), None)
+    kind = next((name for name, pattern in CLASSES if re.search(pattern, text)), None)
     if is_booting and kind == AUDIT:
         return
     if kind == "disk" and _is_of_chip(text):

@@ -102,3 +102,27 @@ def test_those_that_wait_are_those_that_ask_a_network():
         "component_http",
         "etcd",
     }
+
+
+def test_a_wait_is_used_to_import_what_comes_first_for_several_processes(pipes):
+    imported = []
+
+    class Imported(FakeCollector):
+        __slots__ = ()
+
+        def module(self):
+            imported.append(self.name)
+            if self.name == "broken":
+                raise SyntaxError("no module")
+
+    work = _work(
+        pipes,
+        Imported("broken", None),
+        Imported("elsewhere", None, components=("etcd",), waits=True),
+        Imported("folder", None, path="/"),
+        Imported("net", None, waits=True),
+        Imported("deep", None, tier=registry.DEEP),
+        Imported("after", None),
+    )
+    assert list(work._imports()) == [True] * 4
+    assert imported == ["net", "broken", "after"]

@@ -7,7 +7,7 @@ The tests also check that secrets in lines are removed.
 """
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -380,3 +380,16 @@ def test_long_lines(raw, length, limit, expected):
 )
 def test_both_ends_of_long_lines(raw, length, limit, expected):
     assert log_lines.ends(raw, length, limit) == expected
+
+
+@pytest.mark.parametrize(
+    "year", [0, 1, 4, 100, 400, 1899, 1900, 1970, 1999, 2000, 2024, 2026, 9999]
+)
+@pytest.mark.parametrize("month", [0, 1, 2, 3, 4, 12, 13])
+@pytest.mark.parametrize("day", [0, 1, 28, 29, 30, 31, 32])
+def test_a_date_is_that_of_the_calendar(year, month, day):
+    try:
+        expected = (date(year, month, day) - date(1970, 1, 1)).days * 86400.0
+    except ValueError:
+        expected = None
+    assert log_lines.seconds(f"{year:04}-{month:02}-{day:02}T00:00:00Z") == expected

@@ -38,3 +38,64 @@ def test_what_a_silent_program_complains_of(script, complaint):
     with pytest.raises(command.Silent) as silent:
         command.run(["sh", "-c", script], 60)
     assert silent.value.complaint == complaint
+
+
+def test_commands_that_run_together():
+    begin = time.monotonic()
+    answers = command.run_together(
+        [["sh", "-c", "sleep 1; echo one"], ["sh", "-c", "sleep 1; echo two"], ["true"]], 120
+    )
+    assert [text for text, _error in answers] == ["one\n", "two\n", ""]
+    assert [type(error) for _text, error in answers] == [type(None), type(None), command.Silent]
+    assert time.monotonic() - begin < 2
+    ((text, error),) = command.run_together([["sleep", "6000"]], 0.2)
+    assert (text, type(error)) == ("", command.Late)
+
+
+@pytest.fixture
+def steps():
+    """Return the steps that are done, of three that each take a while."""
+    done = []
+
+    def work():
+        for number in range(3):
+            time.sleep(0.1)
+            done.append(number)
+            yield True
+
+    command.use_waits(work())
+    yield done
+    command.use_waits(())
+
+
+def test_a_wait_is_used_for_other_steps(steps):
+    assert command.run(["sh", "-c", "sleep 1; echo x"], 120) == "x\n"
+    assert steps == [0, 1, 2]
+
+
+def test_steps_go_on_in_the_next_wait_and_not_beyond_the_limit(steps):
+    with pytest.raises(command.Late):
+        command.run(["sleep", "6000"], 0.01)
+    assert steps == [0]
+    assert command.run(["sh", "-c", "sleep 1; echo x"], 120) == "x\n"
+    assert steps == [0, 1, 2]
+
+
+@pytest.mark.parametrize("python", ["3.6", "3.8"])
+def test_what_a_command_gets(monkeypatch, tmp_path, python):
+    """Where Python cannot spawn, it forks: the command sees no difference."""
+    if python == "3.6":
+        monkeypatch.setattr(command, "_spawn", None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SECRET", "x")
+    program, text = tmp_path / "program", tmp_path / "text"
+    program.write_text('#!/bin/sh\necho "$0 $1 $LC_ALL $SECRET."; cat\n')
+    text.write_text("echo no program\n")
+    program.chmod(0o755)
+    assert command.run(["program", "word"], 120) == f"{program} word C .\n"
+    assert command.complaint(["sh", "-c", "echo no >&2; exit 3"], 120) == "no"
+    assert command.run(["echo", "of the usual folders"], 120) == "of the usual folders\n"
+    for missing in ("/nowhere/program", "no-such-program", str(text), str(tmp_path)):
+        with pytest.raises(command.Silent) as silent:
+            command.run([missing], 120)
+        assert silent.value.complaint == ""

@@ -47,6 +47,40 @@ def test_imports_found_by_expression_equal_those_of_ast(name: str) -> None:
     assert set(node_program._imported(name, source)) == imported_according_to_ast(name, source)
 
 
+def tree_without_docstrings(source: str) -> str:
+    """Return the tree of a source in which each docstring is empty."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        documented = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            node.body[0] = ast.Expr(ast.Constant(""))
+    return ast.dump(tree)
+
+
+@pytest.mark.parametrize("name", NODE_MODULES)
+def test_a_module_is_the_same_without_its_documentation(name: str) -> None:
+    path = node_program.COLLECTION.joinpath(*name.split(".")).with_suffix(".py")
+    source = path.read_text(encoding="utf-8")
+    sent = node_program._undocumented(source)
+    assert tree_without_docstrings(sent) == tree_without_docstrings(source)
+    assert "SPDX-License-Identifier" not in sent
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ('x = "# no comment"  # one\n', 'x = "# no comment"\n'),
+        ("x = '\"#'  # one\n# two\n", "x = '\"#'\n\n"),
+        ('x = b"\\"#"\n', 'x = b"\\"#"\n'),
+        ('def f():\n    """Do."""\n', 'def f():\n    ""\n'),
+        ('class A:\n    r"""Be "a" \\d\n\n    # b\n    """\n', 'class A:\n    ""\n'),
+        ('x = """a\n# b\n"""\n', 'x = """a\n# b\n"""\n'),
+    ],
+)
+def test_forms_of_documentation(text: str, sent: str) -> None:
+    assert node_program._undocumented(text) == sent
+
+
 @pytest.mark.parametrize("name", NODE_MODULES)
 def test_node_module_imports_no_other_part_of_the_collection(name: str) -> None:
     """An absolute import of the collection would not be sent to the node."""

@@ -16,6 +16,7 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.system import
     cri,
     protobuf,
 )
+from tests.unit.support import fake_commands
 
 ID, OTHER, SANDBOX, UID = "a" * 64, "c" * 64, "b" * 64, "0123456789abcdef0123456789abcdef"
 MANIFEST = "kind: Pod\nspec:\n  containers:\n  - name: etcd\n    command: [etcd]\n"
@@ -81,7 +82,7 @@ def node(monkeypatch):
             return cri.OK, part(1, container()) + part(1, user)
         return cri.OK, status()
 
-    monkeypatch.setattr(command, "run", run)
+    fake_commands.replace(monkeypatch, run)
     monkeypatch.setattr(cri, "call", call)
     monkeypatch.setattr(component_restart.os, "geteuid", lambda: 0)
 
@@ -181,7 +182,7 @@ def test_a_journal_that_fails_and_one_that_is_cut(node, monkeypatch):
             raise command.CommandError("journalctl did not end within 3 s")
         return "1800000009.5 m1 x[7]: newest\n" + "1800000001.5 m1 x[7]: old\n" + "y" * limit
 
-    monkeypatch.setattr(command, "run", run)
+    fake_commands.replace(monkeypatch, run)
     data = component_restart.collect(node())
     assert data["kernel"]["error"].startswith("journalctl")
     assert data["runtime"]["oldest"] == 1800000001.5
@@ -230,7 +231,7 @@ def test_a_journal_that_says_nothing(node, monkeypatch, complaint, folders, erro
         silent.complaint = complaint
         raise silent
 
-    monkeypatch.setattr(command, "run", run)
+    fake_commands.replace(monkeypatch, run)
     monkeypatch.setattr(component_restart.files, "names", lambda dummy: folders)
     told = component_restart.collect(node())["kernel"]["error"]
     assert (error is None) is (told is None)

@@ -37,12 +37,10 @@ JOURNAL = (
 @pytest.fixture
 def machine(monkeypatch):
     blocks = {"iscsid.service": BLOCK}
-    answers = {"list": LISTS[0], "journal": JOURNAL, "blocks": blocks, "stopped": ""}
+    answers = {"list": LISTS[0], "journal": JOURNAL, "blocks": blocks}
 
     def run(argv, seconds=5, limit=0):
         answer = answers["journal" if argv[0] == "journalctl" else "list"]
-        if "--state=inactive" in argv:
-            answer = answers["stopped"]
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -126,9 +124,23 @@ PLUGIN = {
     ],
 )
 def test_a_device_plugin_that_was_stopped(machine, change, count):
-    machine["list"] = command.Silent("systemctl: it said nothing")
-    machine["stopped"] = "nvidia-k8s-device-plugin.service loaded inactive dead Plugin\n"
+    machine["list"] = "nvidia-k8s-device-plugin.service loaded inactive dead Plugin\n"
     machine["blocks"] = {"nvidia-k8s-device-plugin.service": {**PLUGIN, **change}}
     data = collect()
     assert (data["failed"], len(data["units"])) == (0, count)
     assert [row["bound_to"] for row in data["units"]] == [["kubelet.service"]] * count
+
+
+def test_what_the_states_of_a_unit_say():
+    text = """\
+a.service loaded failed failed failed
+b.service loaded activating auto-restart b
+c.service not-found inactive dead failed
+● d.service masked inactive dead d
+x-device-plugin.service loaded inactive dead x
+y-device-plugin.service loaded failed failed y
+device-plugin.slice loaded inactive dead z
+"""
+    failed = ["a.service", "b.service", "y-device-plugin.service"]
+    assert failed_units.units(text) == (failed, ["x-device-plugin.service"])
+    assert failed_units.units("") == ([], [])
