@@ -108,6 +108,7 @@ class Start:
 
     exit is (exited, killed or dumped; status).
     at_exit: how many lines it had then; a line that journald reads later follows
+    is_asked: whether systemd stopped it: what it said, and its status, then tell of no fault
     """
 
     lines: list[Said] = field(default_factory=list)
@@ -116,6 +117,7 @@ class Start:
     exit_line: str = ""
     at_exit: int = 0
     result: str = ""
+    is_asked: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,8 @@ def _told(history: list[Start], fresh: bool, raw: str, text: str) -> bool:
         return False
     if result:
         history[-1].result = result.group(1)
+    if text.startswith("Stopping ") and history[-1].exit is None:
+        history[-1].is_asked = True
     return fresh or bool(_AGAIN.match(text))
 
 

@@ -211,6 +211,9 @@ def _severity(service: Service) -> str | None:
 
 def _is_stopped(service: Service) -> bool:
     """Tell whether the unit was stopped in order: what its program said then is no cause."""
+    is_asked = service.last is not None and service.last.is_asked
+    if service.kind == systemd_unit.FAILED and is_asked:
+        return True
     kinds = (systemd_unit.STOPPED, systemd_unit.FENCED)
     return service.kind in kinds and service.unit.result == "success"
 

@@ -307,6 +307,8 @@ def _of_component(death: Death | None) -> tuple[str, ...]:
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a kubelet or systemd wrote before it ended, what tells most first."""
     yield from (refusal.line for refusal in status.refused)
+    if status.state.is_asked:
+        return
     lines = contract.answer(document, KubeletEnd).lines
     if status.death is not None and status.death.cause == exit_cause.CGROUP:
         # The kubelet logs what the kernel refused, and ends with what followed from that.
@@ -566,7 +568,9 @@ def _is_proven(death: Death | None) -> bool:
 
 def _stopped(status: KubeletStatus) -> bool:
     """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
-    return status.state.kind == systemd_unit.STOPPED and status.unit.result == "success"
+    if status.state.kind != systemd_unit.STOPPED:
+        return False
+    return status.state.is_asked or status.unit.result == "success"
 
 
 def _owner(status: KubeletStatus, document: Mapping[str, Any]) -> str:

@@ -185,7 +185,7 @@ def _runs_apart(kubelet: Kubelet, state: State) -> bool:
 
 
 def _death(state: State, lines: Sequence[str], unit: Unit) -> Death | None:
-    if state.kind not in ENDED:
+    if state.kind not in ENDED or state.is_asked:
         return None
     death = exit_cause.death(lines, unit)
     if state.kind != systemd_unit.LOOPING or (death is not None and death.certain):
@@ -198,6 +198,12 @@ def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
     state = systemd_unit.state(unit)
     if unit.runs and state.kind != systemd_unit.LOOPING:
         state = State(systemd_unit.RUNNING, "it is running")  # whatever became of its file
+    if state.kind == systemd_unit.FAILED and _was_asked(lines):
+        return State(
+            systemd_unit.STOPPED,
+            f"systemctl stop, or a unit that conflicts with it, stopped it: {state.why}",
+            is_asked=True,
+        )
     if state.kind not in (systemd_unit.RUNNING, systemd_unit.STARTING) or unit.restarts == 0:
         return state
     if clock is None or not _by_itself(lines) or not _is_as_short_as_before(lines, clock):
@@ -205,6 +211,15 @@ def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
     return State(
         systemd_unit.LOOPING, "it ended again and again, and systemd started it again a moment ago"
     )
+
+
+def _was_asked(lines: Sequence[str]) -> bool:
+    """Return whether systemd stopped it in its newest start.
+
+    K3s ends with a status of its own then, so that its unit is failed.
+    """
+    starts = unit_journal.starts(lines)
+    return bool(starts) and starts[-1].is_asked
 
 
 def _is_as_short_as_before(lines: Sequence[str], clock: float) -> bool:
