@@ -10,8 +10,9 @@ the host, the collector and the path of the value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeGuard, TypeVar
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from . import decode
 from .answers import registry
@@ -46,7 +47,7 @@ def answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector answered, or an empty answer where it did not."""
     entry = record(document, registry.COLLECTORS[kind])
     if entry.get("status") != "ok":
-        return kind()
+        return _empty(kind)
     return _answer_in(entry, kind)
 
 
@@ -66,8 +67,14 @@ def partial_answer(document: Document, kind: type[Answer]) -> Answer:
 def _answer_in(entry: Mapping[str, Any], kind: type[Answer]) -> Answer:
     data = entry.get("data")
     if data is None:
-        return kind()
+        return _empty(kind)
     return decoded(data, kind).answer
+
+
+@functools.cache
+def _empty(kind: Callable[[], Answer]) -> Answer:
+    """Return the answer of a collector that did not answer: one for all hosts."""
+    return kind()
 
 
 def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
@@ -82,17 +89,12 @@ def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
 def record(document: Document, collector: str) -> Mapping[str, Any]:
     """Return a collector's record; empty where the document has none."""
     collectors = document.get("collectors")
-    if not _is_mapping(collectors):
-        return {}
-    entry = collectors.get(collector)
-    if not _is_mapping(entry):
-        return {}
-    return entry
-
-
-def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether a value is a mapping; dict comes first, as its test is the fast one."""
-    return isinstance(value, (dict, Mapping))
+    # dict comes first, as its test is the fast one
+    if isinstance(collectors, (dict, Mapping)):
+        entry = collectors.get(collector)
+        if isinstance(entry, (dict, Mapping)):
+            return entry
+    return {}
 
 
 def _malformed(entry: Any, kind: type) -> tuple[str, ...]:

@@ -102,12 +102,13 @@ class _Selection:
     """The faults that a run evaluates.
 
     early: deep faults of which a plain run reports only that they are present.
+    skipped: (code, cluster, reason) of what is not evaluated.
     tier: the codes that count as evaluated for a host.
     """
 
     evaluated: list[Fault]
     early: list[Fault]
-    skipped: list[NotJudged]
+    skipped: list[tuple[str, str | None, str]]
     tier: list[str]
 
     @classmethod
@@ -116,7 +117,7 @@ class _Selection:
         selected = [fault for fault in CATALOGUE.values() if _is_selected(fault, codes)]
         tier = [code for code, fault in CATALOGUE.items() if _is_in_tier(fault, deep)]
         reasons = {fault.code: _skip_reason(fault, tier, part) for fault in selected}
-        skipped = [NotJudged(code, None, reason) for code, reason in reasons.items() if reason]
+        skipped = [(code, None, reason) for code, reason in reasons.items() if reason]
         evaluated = [fault for fault in selected if not reasons[fault.code]]
         early = [fault for fault in selected if fault.sooner and fault not in evaluated]
         return cls(evaluated, early, skipped, tier)
@@ -167,16 +168,19 @@ def _early_results(faults: list[Fault], host: Host, document: Mapping[str, Any])
 
 def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
     return [
-        (fault, _completed(fault, host, outcome))
+        (fault, _measured_there(fault, host, outcome))
         for fault in faults
-        for outcome in _node_outcomes(fault, host, document)
+        if fault.node is not None
+        for outcome in fault.node(host, document)
     ]
 
 
-def _node_outcomes(fault: Fault, host: Host, document: Mapping[str, Any]) -> Iterable[CheckResult]:
-    if fault.node is None:
-        return ()
-    return fault.node(host, document)
+def _measured_there(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
+    """Return a result whose hits tell what the host measured."""
+    if not outcome.hits:
+        return outcome
+    hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
+    return outcome._replace(hits=hits)
 
 
 def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
@@ -185,10 +189,7 @@ def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
         outcome = outcome._replace(host=host.host)
     if outcome.component is None and fault.component is not None:
         outcome = outcome._replace(component=fault.component)
-    if not outcome.hits:
-        return outcome
-    hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
-    return outcome._replace(hits=hits)
+    return outcome
 
 
 def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -250,7 +251,7 @@ class _ResultBuilder:
         self.selection = selection
         self.verdicts: list[Verdict] = []
         self.findings: list[Finding] = []
-        self.not_judged: list[NotJudged] = list(selection.skipped)
+        self.not_judged: set[tuple[str, str | None, str]] = set(selection.skipped)
         # of a finding, by its id: what its kernel shares, and its rank
         self.kernels: dict[str, tuple[tuple[Any, ...], int]] = {}
         # what a host answers for all hosts of its kernel, and which host
@@ -259,7 +260,7 @@ class _ResultBuilder:
         self.lacks: list[Lack] = []
         self.judged: dict[str, int] = {}  # of each host, how many faults of the tier
 
-    def enter_cluster(self, cluster: Cluster, by_host: Mapping[str, _Results]) -> None:
+    def enter_cluster(self, cluster: Cluster, by_host: dict[str, _Results]) -> None:
         """Add the verdicts of a cluster's hosts and of the cluster itself."""
         key = _short(cluster.key)
         strange = node_hosts.not_nodes(cluster)
@@ -271,8 +272,9 @@ class _ResultBuilder:
                 return
         count = _Count(cluster, self.selection.evaluated)
         for host in cluster.hosts:
-            for fault, outcome in by_host[host.host]:
-                self._enter(key, fault, outcome)
+            # taken out: of a large fleet, memory is for the results or for the verdicts
+            for fault, outcome in by_host.pop(host.host, ()):
+                self._enter(key, fault, _completed(fault, host, outcome))
                 count.node(host, fault.code, outcome)
         for fault in self.selection.evaluated:
             for outcome in _of_cluster(fault, cluster):
@@ -314,7 +316,7 @@ class _ResultBuilder:
 
     def _enter(self, key: str | None, fault: Fault, outcome: CheckResult) -> None:
         if outcome.verdict == "unknown" and _is_not_asked(outcome):
-            self.not_judged.append(NotJudged(fault.code, key, _not_asked_reason(outcome)))
+            self.not_judged.add((fault.code, key, _not_asked_reason(outcome)))
             return
         missing: tuple[Missing, ...] = ()
         if outcome.verdict in ("unknown", "present"):
@@ -352,7 +354,7 @@ class _ResultBuilder:
                 if cluster.key or cluster.hosts
             ),
             tuple(sorted(requested_rows, key=lambda row: natural(row.host))),
-            tuple(sorted(self.verdicts, key=_verdict_order)),
+            tuple(_ordered(self.verdicts)),
             tuple(sorted(self._open(), key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=_finding_order)),
             len(self.selection.tier),
@@ -368,8 +370,8 @@ class _ResultBuilder:
             if verdict.verdict != "not_applicable"
         }
         present = {verdict.code for verdict in self.verdicts if verdict.verdict == "present"}
-        remaining = {row for row in self.not_judged if (row.code, row.cluster) not in judged}
-        return {row for row in remaining if row.cluster or row.code not in present}
+        rows = {NotJudged(*row) for row in self.not_judged if row[:2] not in judged}
+        return {row for row in rows if row.cluster or row.code not in present}
 
 
 def _is_not_asked(outcome: CheckResult) -> bool:
@@ -407,12 +409,18 @@ def _cluster_row(cluster: Cluster) -> ClusterRow:
     return ClusterRow(_short(cluster.key) or UNPROVEN, cluster.version, names)
 
 
-def _verdict_order(verdict: Verdict) -> tuple[Any, ...]:
-    return (
-        verdict.cluster or "~",
-        verdict.code,
-        natural(verdict.host),
-        verdict.component or "",
+def _ordered(verdicts: list[Verdict]) -> list[Verdict]:
+    """Return verdicts by cluster, fault and place; of a large fleet they are a million."""
+    hosts = sorted({verdict.host for verdict in verdicts}, key=natural)
+    ranks = {host: rank for rank, host in enumerate(hosts)}
+    return sorted(
+        verdicts,
+        key=lambda verdict: (
+            verdict.cluster or "~",
+            verdict.code,
+            ranks[verdict.host],
+            verdict.component or "",
+        ),
     )
 
 
