@@ -315,24 +315,26 @@ class _ResultBuilder:
         }
 
     def _enter(self, key: str | None, fault: Fault, outcome: CheckResult) -> None:
-        if outcome.verdict == "unknown" and _is_not_asked(outcome):
+        verdict = outcome.verdict
+        if verdict == "unknown" and _is_not_asked(outcome):
             self.not_judged.add((fault.code, key, _not_asked_reason(outcome)))
             return
         missing: tuple[Missing, ...] = ()
-        if outcome.verdict in ("unknown", "present"):
+        if verdict in ("unknown", "present"):
             missing = outcome.missing
         self.verdicts.append(
             Verdict(
                 fault.code,
                 key,
-                outcome.verdict,
+                verdict,
                 outcome.host,
                 outcome.component,
                 missing,
                 outcome.note,
             )
         )
-        self.settled.update((token, outcome.host) for token in outcome.settled if outcome.host)
+        if outcome.host:
+            self.settled.update(dict.fromkeys(outcome.settled, outcome.host))
         for hit in outcome.hits:
             finding = _finding(fault, key, hit)
             self.findings.append(finding)

@@ -409,6 +409,8 @@ def _image_removed(document: Mapping[str, Any]) -> str:
     """Return the newest line of a kubelet about an image that it removed within a day, or ""."""
     lines = contract.answer(document, KubeletLog).lines
     newest = next((line for line in reversed(lines) if _REMOVES.search(line)), "")
+    if not newest:
+        return ""
     removed_at, clock = status.moment(newest), contract.answer(document, System).clock
     if removed_at is not None and clock is not None and clock - removed_at > DAY_SECONDS:
         return ""

@@ -227,6 +227,7 @@ class Limits:
         unread += sysctl_overrides.unread(self.answer.late)
         return unread + self._unlisted("sysctl_files", self.answer.sysctl_files, sysctl_d.FOLDERS)
 
+    @memoize.last
     def unread_limits(self) -> list[str]:
         """Return where there may be limits of logins that could not be read."""
         unread = [path for path, _reason in limits_conf.unreadable(self.login_records)]
@@ -328,19 +329,17 @@ class Limits:
         units = (*(self.descriptors.units or ()), *(self.answer.units or ()))
         return {unit.name: unit for unit in units if unit.name}
 
-    def shortages(self) -> Iterator[Shortage]:
+    @memoize.last
+    def shortages(self) -> list[Shortage]:
         """Return what is reached, verified by trying or by counting; root's first."""
+        rows: list[Shortage] = []
         for key in (INSTANCES, WATCHES):
-            yield from sorted(self._of_inotify(key), key=lambda short: short.uid != 0)
+            rows += sorted(self._of_inotify(key), key=lambda short: short.uid != 0)
         used = self.answer.file_nr
         if used and used[1] > 0 and used[0] >= FULL * used[1]:
-            yield Shortage(
-                FILE_MAX,
-                used[1],
-                None,
-                f"{used[0]} file handles of {used[1]} are in use",
-                self.most("open"),
-            )
+            shown = f"{used[0]} file handles of {used[1]} are in use"
+            rows.append(Shortage(FILE_MAX, used[1], None, shown, self.most("open")))
+        return rows
 
     def in_use(self, key: str) -> tuple[int | None, str]:
         """Return the most that a user has of it now, and which user.

@@ -15,13 +15,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from ....module_utils.shared import quantity
+from ....module_utils.shared import quantity, restart_impact
 from ...evidence import memoize
 from ...evidence.answers.file_record import FileRecord
-from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ...parsers import pflag, pod_manifest
 from ...safe_io import yaml_nodes
 from ..result import EvidenceRef
@@ -108,6 +109,30 @@ class KubeletConfig:
     def rows(self, key: str) -> list[tuple[tuple[str, ...], Setting]]:
         """Return (path below it, scalar) of all that the files have under a first-level key."""
         return [(path[1:], value) for path, value in self.values.items() if path[0] == key]
+
+
+def pending_changes(kubelet: Kubelet, own_files: Sequence[str] = ()) -> list[str]:
+    """Return the clauses about what the kubelet's next start would load, but for these files."""
+    process, unit = kubelet.process or KubeletProcess(), kubelet.unit or KubeletUnit()
+    evidence = {
+        "process": {
+            "started_at": process.started_at,
+            "exe": process.exe,
+            "exe_deleted": process.exe_deleted,
+        },
+        "unit": {
+            "need_daemon_reload": unit.need_daemon_reload,
+            "environment_files": [_times(file) for file in unit.environment_files],
+        },
+        "config": _times(kubelet.config) if kubelet.config is not None else None,
+        "config_dropins": [_times(file) for file in kubelet.config_dropins],
+    }
+    clauses: list[str] = restart_impact.of_kubelet(evidence, own_files)
+    return clauses
+
+
+def _times(file: FileRecord) -> dict[str, Any]:
+    return {"path": file.path, "mtime": file.mtime}
 
 
 @memoize.last
