@@ -11,7 +11,8 @@ merge to the same verdicts.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,11 +38,29 @@ from ..models.result import (
     Verdict,
 )
 from . import CATALOGUE, measured_state
-from .base import CORE, UPGRADE, CheckResult, Detection, Fault, depends, unknown
+from .base import (
+    CLEAR,
+    CORE,
+    UPGRADE,
+    CheckResult,
+    Detection,
+    Fault,
+    depends,
+    not_applicable,
+    unknown,
+)
 
 KEY_DIGITS = 16
+COLLECT_AFTER = 10_000  # new objects
 FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
 NOT_A_NODE = "KM905"
+# What many hosts have in common: results that say no more, and those of what was not asked, by the
+# reason.
+PLAIN = {True: CLEAR, False: not_applicable("")}
+NOT_ASKED = {
+    "limit": unknown(Missing("", "host", "not_asked")),
+    "tier": unknown(Missing("", "", "not_asked")),
+}
 _Results = list[tuple[Fault, CheckResult]]
 
 
@@ -74,6 +93,31 @@ def evaluate_clusters(
         upgrade_to: the minor release of an upgrade, or None for the one that follows.
     """
     selection = _Selection.select_faults(faults, deep, part)
+    with _rare_collections():
+        return _evaluated(documents, selection, upgrade_to)
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python look for cycles of objects less often than it does.
+
+    Judging makes hardly any, keeps objects of each host, and each look goes through many of these.
+    """
+    former = gc.get_threshold()
+    if former[0]:
+        gc.set_threshold(max(former[0], COLLECT_AFTER), *former[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*former)
+
+
+def _evaluated(
+    documents: Iterable[Mapping[str, Any]],
+    selection: _Selection,
+    upgrade_to: tuple[int, int] | None,
+) -> tuple[Result, list[Cluster]]:
+    """Return the verdicts, and the clusters that they were evaluated on."""
     hosts: list[Host] = []
     api: list[Mapping[str, Any]] = []
     by_host: dict[str, _Results] = {}
@@ -168,27 +212,27 @@ def _early_results(faults: list[Fault], host: Host, document: Mapping[str, Any])
 
 def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
     return [
-        (fault, _measured_there(fault, host, outcome))
+        (fault, _kept(fault, host, outcome))
         for fault in faults
         if fault.node is not None
         for outcome in fault.node(host, document)
     ]
 
 
-def _measured_there(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
-    """Return a result whose hits tell what the host measured."""
-    if not outcome.hits:
-        return outcome
-    hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
-    return outcome._replace(hits=hits)
+def _kept(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
+    """Return what is kept of a result of this host until its cluster is known.
 
-
-def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
-    """Return a result with the host and the component that its check did not give."""
-    if outcome.host is None:
-        outcome = outcome._replace(host=host.host)
-    if outcome.component is None and fault.component is not None:
-        outcome = outcome._replace(component=fault.component)
+    Hits tell what the host measured. Most results of a fleet say nothing of their own: all hosts
+    share one of those.
+    """
+    if outcome.hits:
+        hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
+        return outcome._replace(hits=hits)
+    if outcome.verdict == "unknown" and _is_not_asked(outcome):
+        return NOT_ASKED[_not_asked_reason(outcome)]
+    of_its_own = (outcome.missing, outcome.component, outcome.note, outcome.settled)
+    if of_its_own == ((), None, "", ()) and outcome.host in (None, host.host):
+        return PLAIN[outcome.applies]
     return outcome
 
 
@@ -274,7 +318,7 @@ class _ResultBuilder:
         for host in cluster.hosts:
             # taken out: of a large fleet, memory is for the results or for the verdicts
             for fault, outcome in by_host.pop(host.host, ()):
-                self._enter(key, fault, _completed(fault, host, outcome))
+                self._enter(key, fault, outcome, host.host)
                 count.node(host, fault.code, outcome)
         for fault in self.selection.evaluated:
             for outcome in _of_cluster(fault, cluster):
@@ -314,8 +358,18 @@ class _ResultBuilder:
             if _may_cause(cause, finding) and _same_place(cause, finding)
         }
 
-    def _enter(self, key: str | None, fault: Fault, outcome: CheckResult) -> None:
-        verdict = outcome.verdict
+    def _enter(
+        self, key: str | None, fault: Fault, outcome: CheckResult, host: str | None = None
+    ) -> None:
+        """Add the verdict and the findings of a result.
+
+        host: whose node check gave it; host and component are known then also without its word
+        """
+        verdict, place, component = outcome.verdict, outcome.host, outcome.component
+        if place is None:
+            place = host
+        if component is None and host is not None:
+            component = fault.component
         if verdict == "unknown" and _is_not_asked(outcome):
             self.not_judged.add((fault.code, key, _not_asked_reason(outcome)))
             return
@@ -323,18 +377,10 @@ class _ResultBuilder:
         if verdict in ("unknown", "present"):
             missing = outcome.missing
         self.verdicts.append(
-            Verdict(
-                fault.code,
-                key,
-                verdict,
-                outcome.host,
-                outcome.component,
-                missing,
-                outcome.note,
-            )
+            Verdict(fault.code, key, verdict, place, component, missing, outcome.note)
         )
-        if outcome.host:
-            self.settled.update(dict.fromkeys(outcome.settled, outcome.host))
+        if place:
+            self.settled.update(dict.fromkeys(outcome.settled, place))
         for hit in outcome.hits:
             finding = _finding(fault, key, hit)
             self.findings.append(finding)
@@ -411,19 +457,19 @@ def _cluster_row(cluster: Cluster) -> ClusterRow:
     return ClusterRow(_short(cluster.key) or UNPROVEN, cluster.version, names)
 
 
-def _ordered(verdicts: list[Verdict]) -> list[Verdict]:
-    """Return verdicts by cluster, fault and place; of a large fleet they are a million."""
+def _ordered(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return verdicts by cluster, fault, host and component.
+
+    Of a large fleet they are a million: it is sorted by one after the other, from the last, since a
+    key for each would take as much memory as the verdicts.
+    """
     hosts = sorted({verdict.host for verdict in verdicts}, key=natural)
     ranks = {host: rank for rank, host in enumerate(hosts)}
-    return sorted(
-        verdicts,
-        key=lambda verdict: (
-            verdict.cluster or "~",
-            verdict.code,
-            ranks[verdict.host],
-            verdict.component or "",
-        ),
-    )
+    rows = sorted(verdicts, key=lambda verdict: verdict.component or "")
+    rows.sort(key=lambda verdict: ranks[verdict.host])
+    rows.sort(key=lambda verdict: verdict.code)
+    rows.sort(key=lambda verdict: verdict.cluster or "~")
+    return rows
 
 
 def _finding_order(finding: Finding) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -328,7 +329,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         tuple(document.get("groups") or ()),
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {
-            name: record.get("status", "error")
+            _interned(name): _interned(record.get("status", "error"))
             for name, record in document.get("collectors", {}).items()
         },
         plane,
@@ -422,8 +423,15 @@ def _errors(document: Mapping[str, Any]) -> dict[str, str]:
     errors = {}
     for name, record in (document.get("collectors") or {}).items():
         if record.get("status") not in ("ok", "not_asked") and record.get("error"):
-            errors[str(name)] = one_line(record["error"], MAX_ERROR)
+            errors[_interned(str(name))] = _interned(one_line(record["error"], MAX_ERROR))
     return errors
+
+
+def _interned(value: Any) -> Any:
+    """Return a text of which all hosts have one in memory; another value as it is."""
+    if type(value) is str:
+        return sys.intern(value)
+    return value
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:
