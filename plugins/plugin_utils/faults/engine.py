@@ -228,10 +228,11 @@ def _kept(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
     if outcome.hits:
         hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
         return outcome._replace(hits=hits)
-    if outcome.verdict == "unknown" and _is_not_asked(outcome):
-        return NOT_ASKED[_not_asked_reason(outcome)]
-    of_its_own = (outcome.missing, outcome.component, outcome.note, outcome.settled)
-    if of_its_own == ((), None, "", ()) and outcome.host in (None, host.host):
+    if outcome.missing:
+        reason = _why_not_asked(outcome)
+        return NOT_ASKED[reason] if outcome.applies and reason else outcome
+    of_its_own = outcome.component or outcome.note or outcome.settled
+    if not of_its_own and outcome.host in (None, host.host):
         return PLAIN[outcome.applies]
     return outcome
 
@@ -370,9 +371,11 @@ class _ResultBuilder:
             place = host
         if component is None and host is not None:
             component = fault.component
-        if verdict == "unknown" and _is_not_asked(outcome):
-            self.not_judged.add((fault.code, key, _not_asked_reason(outcome)))
-            return
+        if verdict == "unknown":
+            reason = _why_not_asked(outcome)
+            if reason:
+                self.not_judged.add((fault.code, key, reason))
+                return
         missing: tuple[Missing, ...] = ()
         if verdict in ("unknown", "present"):
             missing = outcome.missing
@@ -422,14 +425,15 @@ class _ResultBuilder:
         return {row for row in rows if row.cluster or row.code not in present}
 
 
-def _is_not_asked(outcome: CheckResult) -> bool:
-    return all(missing.status == "not_asked" for missing in outcome.missing)
-
-
-def _not_asked_reason(outcome: CheckResult) -> str:
-    if any(missing.collector == "host" for missing in outcome.missing):
-        return "limit"
-    return "tier"
+def _why_not_asked(outcome: CheckResult) -> str:
+    """Return why nothing was asked of what a result lacks, or "" where something was."""
+    reason = "tier"
+    for missing in outcome.missing:
+        if missing.status != "not_asked":
+            return ""
+        if missing.collector == "host":
+            reason = "limit"
+    return reason
 
 
 def _finding(fault: Fault, key: str | None, hit: Detection) -> Finding:

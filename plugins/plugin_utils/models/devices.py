@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ...module_utils.shared.checksum import MAX_ENTRIES
+from ..evidence import memoize
 from ..evidence.answers.cluster.api_pod import NOT_COLLECTED, OwnedPod
 from ..evidence.answers.cluster.nodes import Nodes
 from ..evidence.answers.cluster.rejected import DevicePlugin, NodePods, Rejected
@@ -367,11 +368,10 @@ class Node:
         return self.live_sockets() <= served
 
 
-def nodes(cluster: Cluster) -> Iterator[Node]:
-    """Yield every Node of the API's list.
-
-    It comes with what its host and the collector of rejected pods tell.
-    """
+@memoize.last
+def nodes(cluster: Cluster) -> list[Node]:
+    """Return every Node of the API's list, with what its host and its rejected pods tell."""
+    found = []
     answer = cluster.typed(Rejected)
     hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}
@@ -390,7 +390,8 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
         )
         if name in pods_of:
             _add_pods(node, pods_of[name])
-        yield node
+        found.append(node)
+    return found
 
 
 def _add_pods(node: Node, node_pods: NodePods) -> None:
