@@ -38,6 +38,7 @@ REGISTRATION_SECONDS, REGISTRATION_END_SECONDS = 290, 360
 # distinguished here).
 ENDED_AGAIN = ((1, 22), (1, 31))
 EARLY_SECONDS = 900.0  # after the start of a kubelet, until the plugins of a booted node are there
+NO_CHECKPOINT = Checkpoint()
 
 
 def _made(socket: Socket) -> float:
@@ -164,7 +165,7 @@ class Node:
     def checkpoint(self) -> Checkpoint:
         """Return the kubelet's record of devices, an empty one where it is not known."""
         if self.evidence is None or self.evidence.checkpoint is None:
-            return Checkpoint()
+            return NO_CHECKPOINT
         return self.evidence.checkpoint
 
     @property

@@ -419,19 +419,19 @@ def _enter(holders: dict[int, Holder], process: Holder | None) -> None:
 
 def _component(process: LimitedProcess) -> Holder | None:
     """Return the main process of a unit, where its limit is known."""
-    limited = holder(
-        process_holder.Holder(
-            pid=process.pid, comm=process.comm, uid=process.uid, unit=process.unit
-        )
-    )
-    if limited is None or process.nofile is None or process.open is None:
+    if process.pid is None or process.nofile is None or process.open is None:
         return None
-    return replace(
-        limited,
+    unit = one_line(process.unit or "", 80)
+    return Holder(
+        process.pid,
+        one_line(process.comm or "?", 40),
+        _user(process.uid),
+        unit,
         role=one_line(process.role, 40),
         open=process.open,
         soft=process.nofile[0],
         hard=process.nofile[1],
+        unit=unit,
         ticks=process.ticks,
     )
 
@@ -471,18 +471,19 @@ def holder(process: process_holder.Holder) -> Holder | None:
     place = unit
     if process.pod_uid:
         place = _pod(process, container)
-    uid = process.uid
-    if uid is None:
-        uid = -1
     return Holder(
         process.pid,
         one_line(process.comm or "?", 40),
-        uid,
+        _user(process.uid),
         place,
         unit=unit,
         container=container,
         named=bool(process.pod),
     )
+
+
+def _user(uid: int | None) -> int:
+    return uid if uid is not None else -1
 
 
 def _pod(process: process_holder.Holder, container: str) -> str:

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from yaml.nodes import MappingNode, Node, SequenceNode
 
@@ -199,22 +199,33 @@ def _take(
 ) -> None:
     """Merge one file into the values of earlier files. Raises ManifestError."""
     text = pod_manifest.parseable(file.text or "", file.masked)
-    settings, keys = _settings(text, file.path)
-    for key, line, whole in keys:
-        if whole:
-            _remove(values, key)
-        tops[key] = Setting("", key, file.path, line)
-    values.update(settings)
+    own = _settings(text, file.path)
+    for key in own.whole:
+        _remove(values, key)
+    values.update(own.values)
+    tops.update(own.tops)
+
+
+class _FileSettings(NamedTuple):
+    """The settings of one file.
+
+    whole: the first-level keys that replace all that earlier files had there
+    """
+
+    values: dict[tuple[str, ...], Setting]
+    tops: dict[str, Setting]
+    whole: list[str]
 
 
 @functools.lru_cache(TEXTS)
-def _settings(
-    text: str, path: str
-) -> tuple[dict[tuple[str, ...], Setting], tuple[tuple[str, int, bool], ...]]:
-    """Return the settings and the first-level keys of a file, which many nodes have in common."""
+def _settings(text: str, path: str) -> _FileSettings:
+    """Return the settings of a file, which many nodes have in common."""
     scalars, keys = _parsed(text)
-    settings = {names: Setting(value, shown, path, line) for names, value, shown, line in scalars}
-    return settings, keys
+    return _FileSettings(
+        {names: Setting(value, shown, path, line) for names, value, shown, line in scalars},
+        {key: Setting("", key, path, line) for key, line, _whole in keys},
+        [key for key, _line, whole in keys if whole],
+    )
 
 
 def _remove(values: dict[tuple[str, ...], Setting], key: str) -> None:
