@@ -10,8 +10,7 @@ the host, the collector and the path of the value.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from . import decode
@@ -25,6 +24,7 @@ Document = Mapping[str, Any]
 # Of each type the data that was decoded last: a document's faults read them one after the other.
 # By identity, which the data keep as long as they are held here.
 _LAST: dict[type, tuple[Any, Decoded[Any]]] = {}
+_EMPTY: dict[type, Any] = {}  # of each type the answer without anything
 
 
 def checked(document: Document) -> Document:
@@ -71,10 +71,12 @@ def _answer_in(entry: Mapping[str, Any], kind: type[Answer]) -> Answer:
     return decoded(data, kind).answer
 
 
-@functools.cache
-def _empty(kind: Callable[[], Answer]) -> Answer:
+def _empty(kind: type[Answer]) -> Answer:
     """Return the answer of a collector that did not answer: one for all hosts."""
-    return kind()
+    if kind not in _EMPTY:
+        _EMPTY[kind] = kind()
+    nothing: Answer = _EMPTY[kind]
+    return nothing
 
 
 def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
