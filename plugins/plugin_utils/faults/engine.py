@@ -62,6 +62,7 @@ NOT_ASKED = {
     "tier": unknown(Missing("", "", "not_asked")),
 }
 _Results = list[tuple[Fault, CheckResult]]
+_Skipped = tuple[str, str | None, str]  # code, cluster, reason
 
 
 def evaluate(
@@ -146,13 +147,13 @@ class _Selection:
     """The faults that a run evaluates.
 
     early: deep faults of which a plain run reports only that they are present.
-    skipped: (code, cluster, reason) of what is not evaluated.
+    skipped: what is not evaluated.
     tier: the codes that count as evaluated for a host.
     """
 
     evaluated: list[Fault]
     early: list[Fault]
-    skipped: list[tuple[str, str | None, str]]
+    skipped: list[_Skipped]
     tier: list[str]
 
     @classmethod
@@ -161,7 +162,9 @@ class _Selection:
         selected = [fault for fault in CATALOGUE.values() if _is_selected(fault, codes)]
         tier = [code for code, fault in CATALOGUE.items() if _is_in_tier(fault, deep)]
         reasons = {fault.code: _skip_reason(fault, tier, part) for fault in selected}
-        skipped = [(code, None, reason) for code, reason in reasons.items() if reason]
+        skipped: list[_Skipped] = [
+            (code, None, reason) for code, reason in reasons.items() if reason
+        ]
         evaluated = [fault for fault in selected if not reasons[fault.code]]
         early = [fault for fault in selected if fault.sooner and fault not in evaluated]
         return cls(evaluated, early, skipped, tier)
@@ -296,7 +299,7 @@ class _ResultBuilder:
         self.selection = selection
         self.verdicts: list[Verdict] = []
         self.findings: list[Finding] = []
-        self.not_judged: set[tuple[str, str | None, str]] = set(selection.skipped)
+        self.not_judged: set[_Skipped] = set(selection.skipped)
         # of a finding, by its id: what its kernel shares, and its rank
         self.kernels: dict[str, tuple[tuple[Any, ...], int]] = {}
         # what a host answers for all hosts of its kernel, and which host
