@@ -11,7 +11,7 @@ the host, the collector and the path of the value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeVar
 
 from . import decode
 from .answers import registry
@@ -24,6 +24,7 @@ Document = Mapping[str, Any]
 # Of each type the data that was decoded last: a document's faults read them one after the other.
 # By identity, which the data keep as long as they are held here.
 _LAST: dict[type, tuple[Any, Decoded[Any]]] = {}
+_EMPTY: dict[type, Any] = {}  # of each type the answer without anything
 
 
 def checked(document: Document) -> Document:
@@ -46,7 +47,7 @@ def answer(document: Document, kind: type[Answer]) -> Answer:
     """Return what a collector answered, or an empty answer where it did not."""
     entry = record(document, registry.COLLECTORS[kind])
     if entry.get("status") != "ok":
-        return kind()
+        return _empty(kind)
     return _answer_in(entry, kind)
 
 
@@ -66,8 +67,16 @@ def partial_answer(document: Document, kind: type[Answer]) -> Answer:
 def _answer_in(entry: Mapping[str, Any], kind: type[Answer]) -> Answer:
     data = entry.get("data")
     if data is None:
-        return kind()
+        return _empty(kind)
     return decoded(data, kind).answer
+
+
+def _empty(kind: type[Answer]) -> Answer:
+    """Return the answer of a collector that did not answer: one for all hosts."""
+    if kind not in _EMPTY:
+        _EMPTY[kind] = kind()
+    nothing: Answer = _EMPTY[kind]
+    return nothing
 
 
 def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
@@ -82,17 +91,12 @@ def decoded(data: Any, kind: type[Answer]) -> Decoded[Answer]:
 def record(document: Document, collector: str) -> Mapping[str, Any]:
     """Return a collector's record; empty where the document has none."""
     collectors = document.get("collectors")
-    if not _is_mapping(collectors):
-        return {}
-    entry = collectors.get(collector)
-    if not _is_mapping(entry):
-        return {}
-    return entry
-
-
-def _is_mapping(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    """Tell whether a value is a mapping; dict comes first, as its test is the fast one."""
-    return isinstance(value, (dict, Mapping))
+    # dict comes first, as its test is the fast one
+    if isinstance(collectors, (dict, Mapping)):
+        entry = collectors.get(collector)
+        if isinstance(entry, (dict, Mapping)):
+            return entry
+    return {}
 
 
 def _malformed(entry: Any, kind: type) -> tuple[str, ...]:

@@ -142,19 +142,17 @@ def _only(kind: Any, arguments: tuple[Any, ...]) -> Any:
     return inner[0]
 
 
-def _fits(value: Any) -> bool:
-    """Tell whether a number is one that a node can mean: 1e999 is JSON too."""
-    kind = type(value)
-    if kind is int:
-        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
-    return kind is not float or math.isfinite(value)
-
-
 def _scalar(accepted: frozenset[type]) -> Decoder:
     def read(value: Any, path: Path, report: Report) -> Any:
-        if type(value) in accepted and _fits(value):
-            return value
-        return report.add(path)
+        kind = type(value)
+        if kind not in accepted:
+            return report.add(path)
+        # a number must be one that a node can mean: 1e999 is JSON too
+        if kind is int and not -MAX_INTEGER <= value <= MAX_INTEGER:
+            return report.add(path)
+        if kind is float and not math.isfinite(value):
+            return report.add(path)
+        return value
 
     return read
 

@@ -11,7 +11,8 @@ merge to the same verdicts.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import gc
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,12 +38,31 @@ from ..models.result import (
     Verdict,
 )
 from . import CATALOGUE, measured_state
-from .base import CORE, UPGRADE, CheckResult, Detection, Fault, depends, unknown
+from .base import (
+    CLEAR,
+    CORE,
+    UPGRADE,
+    CheckResult,
+    Detection,
+    Fault,
+    depends,
+    not_applicable,
+    unknown,
+)
 
 KEY_DIGITS = 16
+COLLECT_AFTER = 10_000  # new objects
 FROZEN = f"the cluster accepts no writes ({writes.CODE}): what the API holds is of before"
 NOT_A_NODE = "KM905"
+# What many hosts have in common: results that say no more, and those of what was not asked, by the
+# reason.
+PLAIN = {True: CLEAR, False: not_applicable("")}
+NOT_ASKED = {
+    "limit": unknown(Missing("", "host", "not_asked")),
+    "tier": unknown(Missing("", "", "not_asked")),
+}
 _Results = list[tuple[Fault, CheckResult]]
+_Skipped = tuple[str, str | None, str]  # code, cluster, reason
 
 
 def evaluate(
@@ -74,6 +94,31 @@ def evaluate_clusters(
         upgrade_to: the minor release of an upgrade, or None for the one that follows.
     """
     selection = _Selection.select_faults(faults, deep, part)
+    with _rare_collections():
+        return _evaluated(documents, selection, upgrade_to)
+
+
+@contextlib.contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Let Python look for cycles of objects less often than it does.
+
+    Judging makes hardly any, keeps objects of each host, and each look goes through many of these.
+    """
+    former = gc.get_threshold()
+    if former[0]:
+        gc.set_threshold(max(former[0], COLLECT_AFTER), *former[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*former)
+
+
+def _evaluated(
+    documents: Iterable[Mapping[str, Any]],
+    selection: _Selection,
+    upgrade_to: tuple[int, int] | None,
+) -> tuple[Result, list[Cluster]]:
+    """Return the verdicts, and the clusters that they were evaluated on."""
     hosts: list[Host] = []
     api: list[Mapping[str, Any]] = []
     by_host: dict[str, _Results] = {}
@@ -102,12 +147,13 @@ class _Selection:
     """The faults that a run evaluates.
 
     early: deep faults of which a plain run reports only that they are present.
+    skipped: what is not evaluated.
     tier: the codes that count as evaluated for a host.
     """
 
     evaluated: list[Fault]
     early: list[Fault]
-    skipped: list[NotJudged]
+    skipped: list[_Skipped]
     tier: list[str]
 
     @classmethod
@@ -116,7 +162,9 @@ class _Selection:
         selected = [fault for fault in CATALOGUE.values() if _is_selected(fault, codes)]
         tier = [code for code, fault in CATALOGUE.items() if _is_in_tier(fault, deep)]
         reasons = {fault.code: _skip_reason(fault, tier, part) for fault in selected}
-        skipped = [NotJudged(code, None, reason) for code, reason in reasons.items() if reason]
+        skipped: list[_Skipped] = [
+            (code, None, reason) for code, reason in reasons.items() if reason
+        ]
         evaluated = [fault for fault in selected if not reasons[fault.code]]
         early = [fault for fault in selected if fault.sooner and fault not in evaluated]
         return cls(evaluated, early, skipped, tier)
@@ -167,28 +215,29 @@ def _early_results(faults: list[Fault], host: Host, document: Mapping[str, Any])
 
 def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
     return [
-        (fault, _completed(fault, host, outcome))
+        (fault, _kept(fault, host, outcome))
         for fault in faults
-        for outcome in _node_outcomes(fault, host, document)
+        if fault.node is not None
+        for outcome in fault.node(host, document)
     ]
 
 
-def _node_outcomes(fault: Fault, host: Host, document: Mapping[str, Any]) -> Iterable[CheckResult]:
-    if fault.node is None:
-        return ()
-    return fault.node(host, document)
+def _kept(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
+    """Return what is kept of a result of this host until its cluster is known.
 
-
-def _completed(fault: Fault, host: Host, outcome: CheckResult) -> CheckResult:
-    """Return a result with the host and the component that its check did not give."""
-    if outcome.host is None:
-        outcome = outcome._replace(host=host.host)
-    if outcome.component is None and fault.component is not None:
-        outcome = outcome._replace(component=fault.component)
-    if not outcome.hits:
-        return outcome
-    hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
-    return outcome._replace(hits=hits)
+    Hits tell what the host measured. Most results of a fleet say nothing of their own: all hosts
+    share one of those.
+    """
+    if outcome.hits:
+        hits = tuple(measured_state.of_node(hit, host, fault.code) for hit in outcome.hits)
+        return outcome._replace(hits=hits)
+    if outcome.missing:
+        reason = _why_not_asked(outcome)
+        return NOT_ASKED[reason] if outcome.applies and reason else outcome
+    of_its_own = outcome.component or outcome.note or outcome.settled
+    if not of_its_own and outcome.host in (None, host.host):
+        return PLAIN[outcome.applies]
+    return outcome
 
 
 def assembled(hosts: list[Host], api: Iterable[Mapping[str, Any]]) -> list[Cluster]:
@@ -250,7 +299,7 @@ class _ResultBuilder:
         self.selection = selection
         self.verdicts: list[Verdict] = []
         self.findings: list[Finding] = []
-        self.not_judged: list[NotJudged] = list(selection.skipped)
+        self.not_judged: set[_Skipped] = set(selection.skipped)
         # of a finding, by its id: what its kernel shares, and its rank
         self.kernels: dict[str, tuple[tuple[Any, ...], int]] = {}
         # what a host answers for all hosts of its kernel, and which host
@@ -259,7 +308,7 @@ class _ResultBuilder:
         self.lacks: list[Lack] = []
         self.judged: dict[str, int] = {}  # of each host, how many faults of the tier
 
-    def enter_cluster(self, cluster: Cluster, by_host: Mapping[str, _Results]) -> None:
+    def enter_cluster(self, cluster: Cluster, by_host: dict[str, _Results]) -> None:
         """Add the verdicts of a cluster's hosts and of the cluster itself."""
         key = _short(cluster.key)
         strange = node_hosts.not_nodes(cluster)
@@ -271,8 +320,9 @@ class _ResultBuilder:
                 return
         count = _Count(cluster, self.selection.evaluated)
         for host in cluster.hosts:
-            for fault, outcome in by_host[host.host]:
-                self._enter(key, fault, outcome)
+            # taken out: of a large fleet, memory is for the results or for the verdicts
+            for fault, outcome in by_host.pop(host.host, ()):
+                self._enter(key, fault, outcome, host.host)
                 count.node(host, fault.code, outcome)
         for fault in self.selection.evaluated:
             for outcome in _of_cluster(fault, cluster):
@@ -312,25 +362,31 @@ class _ResultBuilder:
             if _may_cause(cause, finding) and _same_place(cause, finding)
         }
 
-    def _enter(self, key: str | None, fault: Fault, outcome: CheckResult) -> None:
-        if outcome.verdict == "unknown" and _is_not_asked(outcome):
-            self.not_judged.append(NotJudged(fault.code, key, _not_asked_reason(outcome)))
-            return
+    def _enter(
+        self, key: str | None, fault: Fault, outcome: CheckResult, host: str | None = None
+    ) -> None:
+        """Add the verdict and the findings of a result.
+
+        host: whose node check gave it; host and component are known then also without its word
+        """
+        verdict, place, component = outcome.verdict, outcome.host, outcome.component
+        if place is None:
+            place = host
+        if component is None and host is not None:
+            component = fault.component
+        if verdict == "unknown":
+            reason = _why_not_asked(outcome)
+            if reason:
+                self.not_judged.add((fault.code, key, reason))
+                return
         missing: tuple[Missing, ...] = ()
-        if outcome.verdict in ("unknown", "present"):
+        if verdict in ("unknown", "present"):
             missing = outcome.missing
         self.verdicts.append(
-            Verdict(
-                fault.code,
-                key,
-                outcome.verdict,
-                outcome.host,
-                outcome.component,
-                missing,
-                outcome.note,
-            )
+            Verdict(fault.code, key, verdict, place, component, missing, outcome.note)
         )
-        self.settled.update((token, outcome.host) for token in outcome.settled if outcome.host)
+        if place:
+            self.settled.update(dict.fromkeys(outcome.settled, place))
         for hit in outcome.hits:
             finding = _finding(fault, key, hit)
             self.findings.append(finding)
@@ -352,7 +408,7 @@ class _ResultBuilder:
                 if cluster.key or cluster.hosts
             ),
             tuple(sorted(requested_rows, key=lambda row: natural(row.host))),
-            tuple(sorted(self.verdicts, key=_verdict_order)),
+            tuple(_ordered(self.verdicts)),
             tuple(sorted(self._open(), key=lambda item: (item.cluster or "", item.code))),
             tuple(sorted(self.findings, key=_finding_order)),
             len(self.selection.tier),
@@ -368,18 +424,19 @@ class _ResultBuilder:
             if verdict.verdict != "not_applicable"
         }
         present = {verdict.code for verdict in self.verdicts if verdict.verdict == "present"}
-        remaining = {row for row in self.not_judged if (row.code, row.cluster) not in judged}
-        return {row for row in remaining if row.cluster or row.code not in present}
+        rows = {NotJudged(*row) for row in self.not_judged if row[:2] not in judged}
+        return {row for row in rows if row.cluster or row.code not in present}
 
 
-def _is_not_asked(outcome: CheckResult) -> bool:
-    return all(missing.status == "not_asked" for missing in outcome.missing)
-
-
-def _not_asked_reason(outcome: CheckResult) -> str:
-    if any(missing.collector == "host" for missing in outcome.missing):
-        return "limit"
-    return "tier"
+def _why_not_asked(outcome: CheckResult) -> str:
+    """Return why nothing was asked of what a result lacks, or "" where something was."""
+    reason = "tier"
+    for missing in outcome.missing:
+        if missing.status != "not_asked":
+            return ""
+        if missing.collector == "host":
+            reason = "limit"
+    return reason
 
 
 def _finding(fault: Fault, key: str | None, hit: Detection) -> Finding:
@@ -407,13 +464,19 @@ def _cluster_row(cluster: Cluster) -> ClusterRow:
     return ClusterRow(_short(cluster.key) or UNPROVEN, cluster.version, names)
 
 
-def _verdict_order(verdict: Verdict) -> tuple[Any, ...]:
-    return (
-        verdict.cluster or "~",
-        verdict.code,
-        natural(verdict.host),
-        verdict.component or "",
-    )
+def _ordered(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """Return verdicts by cluster, fault, host and component.
+
+    Of a large fleet they are a million: it is sorted by one after the other, from the last, since a
+    key for each would take as much memory as the verdicts.
+    """
+    hosts = sorted({verdict.host for verdict in verdicts}, key=natural)
+    ranks = {host: rank for rank, host in enumerate(hosts)}
+    rows = sorted(verdicts, key=lambda verdict: verdict.component or "")
+    rows.sort(key=lambda verdict: ranks[verdict.host])
+    rows.sort(key=lambda verdict: verdict.code)
+    rows.sort(key=lambda verdict: verdict.cluster or "~")
+    return rows
 
 
 def _finding_order(finding: Finding) -> tuple[Any, ...]:

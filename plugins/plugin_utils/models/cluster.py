@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -328,7 +329,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         tuple(document.get("groups") or ()),
         frozenset(str(name) for name in names if name) - {"127.0.0.1", "::1"},
         {
-            name: record.get("status", "error")
+            _interned(name): _interned(record.get("status", "error"))
             for name, record in document.get("collectors", {}).items()
         },
         plane,
@@ -409,6 +410,8 @@ def _image_removed(document: Mapping[str, Any]) -> str:
     """Return the newest line of a kubelet about an image that it removed within a day, or ""."""
     lines = contract.answer(document, KubeletLog).lines
     newest = next((line for line in reversed(lines) if _REMOVES.search(line)), "")
+    if not newest:
+        return ""
     removed_at, clock = status.moment(newest), contract.answer(document, System).clock
     if removed_at is not None and clock is not None and clock - removed_at > DAY_SECONDS:
         return ""
@@ -420,8 +423,15 @@ def _errors(document: Mapping[str, Any]) -> dict[str, str]:
     errors = {}
     for name, record in (document.get("collectors") or {}).items():
         if record.get("status") not in ("ok", "not_asked") and record.get("error"):
-            errors[str(name)] = one_line(record["error"], MAX_ERROR)
+            errors[_interned(str(name))] = _interned(one_line(record["error"], MAX_ERROR))
     return errors
+
+
+def _interned(value: Any) -> Any:
+    """Return a text of which all hosts have one in memory; another value as it is."""
+    if type(value) is str:
+        return sys.intern(value)
+    return value
 
 
 def _clock(document: Mapping[str, Any], clock: Any) -> tuple[float, float] | None:

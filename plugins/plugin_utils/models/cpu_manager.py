@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from ...module_utils.shared import restart_impact
 from ..evidence import contract, memoize
 from ..evidence.answers.file_record import FileRecord
 from ..evidence.answers.node import pinning
@@ -431,7 +430,7 @@ def _proven(kubelet: Kubelet) -> bool:
     """Tell whether a kubelet that is well was started with what its files contain now."""
     if kubelet.process is None or kubelet.healthz is None or kubelet.healthz.status != 200:
         return False
-    return not kubelet_dropin.lent(kubelet) and not restart_impact.of_kubelet(asdict(kubelet))
+    return not kubelet_dropin.lent(kubelet) and not kubelet_config.pending_changes(kubelet)
 
 
 def unread(file: FileRecord) -> str:

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ...module_utils.shared.checksum import MAX_ENTRIES
+from ..evidence import memoize
 from ..evidence.answers.cluster.api_pod import NOT_COLLECTED, OwnedPod
 from ..evidence.answers.cluster.nodes import Nodes
 from ..evidence.answers.cluster.rejected import DevicePlugin, NodePods, Rejected
@@ -37,6 +38,7 @@ REGISTRATION_SECONDS, REGISTRATION_END_SECONDS = 290, 360
 # distinguished here).
 ENDED_AGAIN = ((1, 22), (1, 31))
 EARLY_SECONDS = 900.0  # after the start of a kubelet, until the plugins of a booted node are there
+NO_CHECKPOINT = Checkpoint()
 
 
 def _made(socket: Socket) -> float:
@@ -163,7 +165,7 @@ class Node:
     def checkpoint(self) -> Checkpoint:
         """Return the kubelet's record of devices, an empty one where it is not known."""
         if self.evidence is None or self.evidence.checkpoint is None:
-            return Checkpoint()
+            return NO_CHECKPOINT
         return self.evidence.checkpoint
 
     @property
@@ -367,11 +369,10 @@ class Node:
         return self.live_sockets() <= served
 
 
-def nodes(cluster: Cluster) -> Iterator[Node]:
-    """Yield every Node of the API's list.
-
-    It comes with what its host and the collector of rejected pods tell.
-    """
+@memoize.last
+def nodes(cluster: Cluster) -> list[Node]:
+    """Return every Node of the API's list, with what its host and its rejected pods tell."""
+    found = []
     answer = cluster.typed(Rejected)
     hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}
@@ -390,7 +391,8 @@ def nodes(cluster: Cluster) -> Iterator[Node]:
         )
         if name in pods_of:
             _add_pods(node, pods_of[name])
-        yield node
+        found.append(node)
+    return found
 
 
 def _add_pods(node: Node, node_pods: NodePods) -> None:

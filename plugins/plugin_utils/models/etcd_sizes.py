@@ -78,6 +78,8 @@ def sizes(cluster: Cluster) -> list[Size]:
 
 def _told(host: Host) -> tuple[str | None, Size | None]:
     """Return the id of the member that answered a host, and the size that it told."""
+    if host.etcd_said.local is None and host.etcd_said.status is None:
+        return None, None
     local = host.etcd_said.local or LocalMember()
     metrics, status = local.metrics or Metrics(), host.etcd_said.status or MemberStatus()
     size = metrics.db_size if metrics.db_size is not None else status.db_size

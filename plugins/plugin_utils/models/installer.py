@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..evidence import contract
+from ..evidence import contract, memoize
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ..parsers import pflag
@@ -101,6 +101,7 @@ def note(
     return ""
 
 
+@memoize.last
 def owner_of(document: Mapping[str, Any]) -> str | None:
     """Return the installer that rewrites this host's files from its own source.
 

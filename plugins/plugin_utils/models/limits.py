@@ -227,6 +227,7 @@ class Limits:
         unread += sysctl_overrides.unread(self.answer.late)
         return unread + self._unlisted("sysctl_files", self.answer.sysctl_files, sysctl_d.FOLDERS)
 
+    @memoize.last
     def unread_limits(self) -> list[str]:
         """Return where there may be limits of logins that could not be read."""
         unread = [path for path, _reason in limits_conf.unreadable(self.login_records)]
@@ -328,19 +329,17 @@ class Limits:
         units = (*(self.descriptors.units or ()), *(self.answer.units or ()))
         return {unit.name: unit for unit in units if unit.name}
 
-    def shortages(self) -> Iterator[Shortage]:
+    @memoize.last
+    def shortages(self) -> list[Shortage]:
         """Return what is reached, verified by trying or by counting; root's first."""
+        rows: list[Shortage] = []
         for key in (INSTANCES, WATCHES):
-            yield from sorted(self._of_inotify(key), key=lambda short: short.uid != 0)
+            rows += sorted(self._of_inotify(key), key=lambda short: short.uid != 0)
         used = self.answer.file_nr
         if used and used[1] > 0 and used[0] >= FULL * used[1]:
-            yield Shortage(
-                FILE_MAX,
-                used[1],
-                None,
-                f"{used[0]} file handles of {used[1]} are in use",
-                self.most("open"),
-            )
+            shown = f"{used[0]} file handles of {used[1]} are in use"
+            rows.append(Shortage(FILE_MAX, used[1], None, shown, self.most("open")))
+        return rows
 
     def in_use(self, key: str) -> tuple[int | None, str]:
         """Return the most that a user has of it now, and which user.
@@ -420,19 +419,19 @@ def _enter(holders: dict[int, Holder], process: Holder | None) -> None:
 
 def _component(process: LimitedProcess) -> Holder | None:
     """Return the main process of a unit, where its limit is known."""
-    limited = holder(
-        process_holder.Holder(
-            pid=process.pid, comm=process.comm, uid=process.uid, unit=process.unit
-        )
-    )
-    if limited is None or process.nofile is None or process.open is None:
+    if process.pid is None or process.nofile is None or process.open is None:
         return None
-    return replace(
-        limited,
+    unit = one_line(process.unit or "", 80)
+    return Holder(
+        process.pid,
+        one_line(process.comm or "?", 40),
+        _user(process.uid),
+        unit,
         role=one_line(process.role, 40),
         open=process.open,
         soft=process.nofile[0],
         hard=process.nofile[1],
+        unit=unit,
         ticks=process.ticks,
     )
 
@@ -472,18 +471,19 @@ def holder(process: process_holder.Holder) -> Holder | None:
     place = unit
     if process.pod_uid:
         place = _pod(process, container)
-    uid = process.uid
-    if uid is None:
-        uid = -1
     return Holder(
         process.pid,
         one_line(process.comm or "?", 40),
-        uid,
+        _user(process.uid),
         place,
         unit=unit,
         container=container,
         named=bool(process.pod),
     )
+
+
+def _user(uid: int | None) -> int:
+    return uid if uid is not None else -1
 
 
 def _pod(process: process_holder.Holder, container: str) -> str:

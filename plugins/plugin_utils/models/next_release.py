@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..evidence import contract
-from ..evidence.answers.file_record import FileRecord
 from ..evidence.answers.node.instances import ConfigFile, Instances
 from ..evidence.answers.node.kubelet import Distribution, Kubelet, KubeletUnit
 from ..evidence.answers.node.system import System
@@ -98,23 +98,26 @@ def _of_command_lines(kubelet: Kubelet, config: KubeletConfig) -> Iterator[Refus
     """Yield what is refused of the kubelet's command line, as it runs and as it starts next."""
     unit = kubelet.unit or KubeletUnit()
     for file in unit.environment_files:
-        yield from _of_environment(file)
+        yield from _of_environment(file.text or "", file.path)
     if not kubelet_config.inside(config.argv):
         yield from release_refusal.of_words(KUBELET, config.argv)
         yield from release_refusal.of_words(KUBELET, unit.start_words)
 
 
-def _of_environment(file: FileRecord) -> Iterator[Refusal]:
-    """Yield what is refused of the arguments in an EnvironmentFile= of the kubelet's unit."""
+@functools.lru_cache(kubelet_config.TEXTS)
+def _of_environment(text: str, path: str) -> tuple[Refusal, ...]:
+    """Return what is refused of the arguments in an EnvironmentFile= of the kubelet's unit."""
+    refused: list[Refusal] = []
     continued = False
-    for number, line in enumerate((file.text or "").splitlines()[:MAX_LINES], 1):
+    for number, line in enumerate(text.splitlines()[:MAX_LINES], 1):
         assigned = _ASSIGNMENT.fullmatch(line) is not None
         if assigned or continued:
-            text = _NAME.sub("", line).strip().rstrip("\\").strip().strip("\"'")
-            words = pflag.shell_words(text)
-            places = [(one_line(file.path, 300), number)] * len(words)
-            yield from release_refusal.of_words(KUBELET, words, places)
+            value = _NAME.sub("", line).strip().rstrip("\\").strip().strip("\"'")
+            words = pflag.shell_words(value)
+            places = [(one_line(path, 300), number)] * len(words)
+            refused += release_refusal.of_words(KUBELET, words, places)
         continued = line.rstrip().endswith("\\") and (continued or assigned)
+    return tuple(refused)
 
 
 def _of_distribution(distribution: Distribution) -> Iterator[Refusal]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..parsers import pflag, release_table
 from ..parsers.release_table import API, FLAG, GATE, GROUP, LOCK, PLUGIN, Release
@@ -83,8 +84,7 @@ def _value(words: Sequence[str], index: int) -> str:
     return following
 
 
-@dataclass(frozen=True)
-class _Use:
+class _Use(NamedTuple):
     """A flag on a command line, with its value and its place."""
 
     component: str
@@ -92,10 +92,6 @@ class _Use:
     value: str
     path: str | None
     line: int | None
-
-    @property
-    def name(self) -> str:
-        return pflag.normalise(self.word[2:].partition("=")[0])
 
     @property
     def text(self) -> str:
@@ -106,14 +102,15 @@ class _Use:
 
     def refusals(self) -> Iterator[Refusal]:
         """Yield what a later release refuses of it: its name, and what stands in its value."""
-        last = release_table.last_release(FLAG, self.component, self.name)
+        flag = pflag.normalise(self.word[2:].partition("=")[0])
+        last = release_table.last_release(FLAG, self.component, flag)
         if last is not None:
-            yield self._refusal(FLAG, self.name, after(last))
-        if self.name == GATES_FLAG:
+            yield self._refusal(FLAG, flag, after(last))
+        if flag == GATES_FLAG:
             yield from self._gates()
-        elif self.component == API_SERVER and self.name in PLUGIN_FLAGS:
+        elif self.component == API_SERVER and flag in PLUGIN_FLAGS:
             yield from self._named(PLUGIN, self.value.split(","))
-        elif self.component == API_SERVER and self.name == GROUPS_FLAG:
+        elif self.component == API_SERVER and flag == GROUPS_FLAG:
             yield from self._groups()
 
     def _gates(self) -> Iterator[Refusal]:

@@ -10,7 +10,7 @@ late. Why is on the node: its unit, processes that cannot end, the disk, the mem
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,26 +78,16 @@ class RuntimeWork:
 def extract(document: Mapping[str, Any]) -> RuntimeWork:
     """Return what one node's evidence shows of its runtime."""
     hangs = contract.optional_answer(document, Hangs)
-    of_storage = (
-        *_tasks(document),
-        *_stalls(document),
-        *_stores(document),
-        *_kernel(document, _STORAGE),
-    )
+    waits = (*_tasks(document), *_stalls(document), *_stores(document))
+    of_storage = (*waits, *_kernel(document, _STORAGE))
     mounts_answer = hangs is not None and all(mount.answers for mount in hangs.mounts)
-    return replace(_work(document), of_storage=of_storage, mounts_answer=mounts_answer)
+    rows = (*waits, *_memory(document), *_kernel(document, _KERNEL))
+    return replace(_work(document, rows), of_storage=of_storage, mounts_answer=mounts_answer)
 
 
-def _work(document: Mapping[str, Any]) -> RuntimeWork:
-    """Return the state of the runtime, and all that may keep it from its work."""
+def _work(document: Mapping[str, Any], rows: Iterable[tuple[str, EvidenceRef]]) -> RuntimeWork:
+    """Return the state of the runtime, with all that may keep it from its work."""
     answer = contract.optional_answer(document, Runtime)
-    rows = [
-        *_tasks(document),
-        *_stalls(document),
-        *_stores(document),
-        *_memory(document),
-        *_kernel(document, _KERNEL),
-    ]
     signs = tuple(clause for clause, _proof in rows)
     proofs = tuple(proof for _clause, proof in rows)
     if answer is None or answer.kind == EMBEDDED:

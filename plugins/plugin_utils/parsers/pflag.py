@@ -108,9 +108,10 @@ def string_flag(argv: Sequence[str], name: str) -> str | None:
 def string_flags(argv: Sequence[str], name: str) -> list[str]:
     """Return all values of --name=value or `--name value`; in a map or a list each use adds."""
     values = []
-    end = len("--") + len(name)
+    flag = f"--{name}"
+    end = len(flag)
     for index, item in enumerate(argv):
-        if not item.startswith("--") or normalise(item[2:end]) != name:
+        if item[:end].replace("_", "-") != flag or not item.startswith("--"):
             continue
         if item[end : end + 1] == "=":
             values.append(item[end + 1 :])

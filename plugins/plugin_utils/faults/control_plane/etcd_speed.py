@@ -33,6 +33,7 @@ ENOUGH = 200  # measured times, before which a few slow ones decide
 MINUTES, LINES, SYNCS = 5, 30, 3
 THROTTLED, STALLED = 0.25, 40.0
 LEADER_CHANGES = 16  # an hour: four in 15 minutes
+NOTHING_MEASURED = Metrics()
 _SYNC, _LATE, _SLOW = "slow fdatasync", "failed to send out heartbeat on time", "took too long"
 
 
@@ -64,8 +65,8 @@ class _Slow:
 def slow(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM144: report an etcd whose disk or peers are slow, or that says so all the time."""
     local, entries = contract.partial_answer(document, Etcd).local, _entries(document)
-    metrics = (local or LocalMember()).metrics
-    evidence = _evidence(metrics or Metrics(), entries)
+    metrics = local.metrics if local is not None else None
+    evidence = _evidence(metrics or NOTHING_MEASURED, entries)
     if evidence.is_slow:
         yield present(_hit(host, document, local, evidence), host=host.host, component=ETCD)
     elif metrics is not None:

@@ -15,6 +15,7 @@ from ...evidence.document import one_line
 from ...models import installer
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
+from ...models.kubelet.config import KubeletConfig
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, node_check, not_applicable, unknown
 
@@ -60,10 +61,14 @@ def unreadable(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]
 
 def _of_files(host: Host, document: Mapping[str, Any], records: list[FileRecord]) -> CheckResult:
     """Return what the next start makes of these files, and which of them are not known."""
-    faults = [(record, *fault) for record in records for fault in _faults(record)]
-    config = contract.answer(document, Kubelet).config
-    if config is not None:
-        faults += [(config, *fault) for fault in _faults_of_kind(config)]
+    main_file = contract.answer(document, Kubelet).config
+    faults, of_kind = [], []
+    for record in records:
+        settings = kubelet_config.read(Kubelet(argv=("kubelet",), config=record))
+        faults += [(record, *fault) for fault in _faults(record, settings)]
+        if record is main_file:
+            of_kind = [(record, *fault) for fault in _faults_of_kind(record, settings)]
+    faults += of_kind
     hits = [_hit(host, _writer(document, fault[0]), *fault) for fault in faults]
     unread = [record for record in records if record.text is None and record.error != "missing"]
     reasons = tuple(Missing(host.host, "kubelet", _status(record)) for record in unread)
@@ -76,16 +81,15 @@ def _status(record: FileRecord) -> str:
     return "error"
 
 
-def _faults(record: FileRecord) -> Iterator[tuple[int | None, str]]:
+def _faults(record: FileRecord, settings: KubeletConfig) -> Iterator[tuple[int | None, str]]:
     """Yield (line, reason) of what the kubelet refuses of a file."""
     if record.error == "missing":
         yield None, "is not there any more"
     elif record.error is None and record.text is not None:
-        yield from _faults_of_text(record)
+        yield from _faults_of_settings(settings)
 
 
-def _faults_of_text(record: FileRecord) -> Iterator[tuple[int | None, str]]:
-    settings = kubelet_config.read(Kubelet(argv=("kubelet",), config=record))
+def _faults_of_settings(settings: KubeletConfig) -> Iterator[tuple[int | None, str]]:
     if settings.problem:
         yield None, f"is no YAML: {one_line(settings.problem.partition(': ')[2], 200)}"
         return
@@ -95,9 +99,10 @@ def _faults_of_text(record: FileRecord) -> Iterator[tuple[int | None, str]]:
             yield setting.line, f"has {one_line(setting.text, 80)}, which is no number"
 
 
-def _faults_of_kind(record: FileRecord) -> Iterator[tuple[int | None, str]]:
+def _faults_of_kind(
+    record: FileRecord, settings: KubeletConfig
+) -> Iterator[tuple[int | None, str]]:
     """Yield (line, reason) where the main file is not of the kubelet's kind."""
-    settings = kubelet_config.read(Kubelet(argv=("kubelet",), config=record))
     if settings.problem or record.text is None:
         return
     kind, version = settings.values.get(("kind",)), settings.values.get(("apiVersion",))

@@ -15,13 +15,14 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 from yaml.nodes import MappingNode, Node, SequenceNode
 
-from ....module_utils.shared import quantity
+from ....module_utils.shared import quantity, restart_impact
 from ...evidence import memoize
 from ...evidence.answers.file_record import FileRecord
-from ...evidence.answers.node.kubelet import Kubelet
+from ...evidence.answers.node.kubelet import Kubelet, KubeletProcess, KubeletUnit
 from ...parsers import pflag, pod_manifest
 from ...safe_io import yaml_nodes
 from ..result import EvidenceRef
@@ -110,6 +111,30 @@ class KubeletConfig:
         return [(path[1:], value) for path, value in self.values.items() if path[0] == key]
 
 
+def pending_changes(kubelet: Kubelet, own_files: Sequence[str] = ()) -> list[str]:
+    """Return the clauses about what the kubelet's next start would load, but for these files."""
+    process, unit = kubelet.process or KubeletProcess(), kubelet.unit or KubeletUnit()
+    evidence = {
+        "process": {
+            "started_at": process.started_at,
+            "exe": process.exe,
+            "exe_deleted": process.exe_deleted,
+        },
+        "unit": {
+            "need_daemon_reload": unit.need_daemon_reload,
+            "environment_files": [_times(file) for file in unit.environment_files],
+        },
+        "config": _times(kubelet.config) if kubelet.config is not None else None,
+        "config_dropins": [_times(file) for file in kubelet.config_dropins],
+    }
+    clauses: list[str] = restart_impact.of_kubelet(evidence, own_files)
+    return clauses
+
+
+def _times(file: FileRecord) -> dict[str, Any]:
+    return {"path": file.path, "mtime": file.mtime}
+
+
 @memoize.last
 def read(kubelet: Kubelet) -> KubeletConfig:
     """Return the configuration from the answer of the collector kubelet. Never raises."""
@@ -181,22 +206,33 @@ def _take(
 ) -> None:
     """Merge one file into the values of earlier files. Raises ManifestError."""
     text = pod_manifest.parseable(file.text or "", file.masked)
-    settings, keys = _settings(text, file.path)
-    for key, line, whole in keys:
-        if whole:
-            _remove(values, key)
-        tops[key] = Setting("", key, file.path, line)
-    values.update(settings)
+    own = _settings(text, file.path)
+    for key in own.whole:
+        _remove(values, key)
+    values.update(own.values)
+    tops.update(own.tops)
+
+
+class _FileSettings(NamedTuple):
+    """The settings of one file.
+
+    whole: the first-level keys that replace all that earlier files had there
+    """
+
+    values: dict[tuple[str, ...], Setting]
+    tops: dict[str, Setting]
+    whole: list[str]
 
 
 @functools.lru_cache(TEXTS)
-def _settings(
-    text: str, path: str
-) -> tuple[dict[tuple[str, ...], Setting], tuple[tuple[str, int, bool], ...]]:
-    """Return the settings and the first-level keys of a file, which many nodes have in common."""
+def _settings(text: str, path: str) -> _FileSettings:
+    """Return the settings of a file, which many nodes have in common."""
     scalars, keys = _parsed(text)
-    settings = {names: Setting(value, shown, path, line) for names, value, shown, line in scalars}
-    return settings, keys
+    return _FileSettings(
+        {names: Setting(value, shown, path, line) for names, value, shown, line in scalars},
+        {key: Setting("", key, path, line) for key, line, _whole in keys},
+        [key for key, _line, whole in keys if whole],
+    )
 
 
 def _remove(values: dict[tuple[str, ...], Setting], key: str) -> None:

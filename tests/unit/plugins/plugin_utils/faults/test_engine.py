@@ -9,6 +9,7 @@ Exactly which faults are present, where, and what is unknown for want of whom.
 from __future__ import annotations
 
 import copy
+import gc
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -145,3 +146,17 @@ def test_hosts_findings_and_verdicts_come_as_people_count():
     assert [item.host for item in result.findings] == ["w1", "w2", "w10"]
     hosts = [item.host for item in result.verdicts if item.code == "KM901"]
     assert hosts == ["w1", "w2", "w10"]
+
+
+def test_what_judging_sets_of_the_garbage_collector_it_sets_back(world):
+    former = gc.get_threshold()
+    during = []
+
+    def documents():
+        for document in (*world.documents.values(), world.api):
+            during.append(gc.get_threshold())
+            yield document
+
+    evaluate(documents())
+    assert during[0][0] >= 10_000
+    assert gc.get_threshold() == former

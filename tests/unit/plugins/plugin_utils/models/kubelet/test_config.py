@@ -198,3 +198,14 @@ def test_each_use_of_a_flag_that_is_a_map_adds_to_it():
 )
 def test_the_other_folder_of_a_kubelet(argv, root):
     assert kubelet_config.other_root(argv) == root
+
+
+@pytest.mark.parametrize("own_files", [[], ["/etc/kubelet.yaml"]])
+def test_a_file_that_is_newer_than_the_process_is_a_pending_change(own_files):
+    evidence = {
+        "process": {"pid": 1, "started_at": 100.0, "exe": "/usr/bin/kubelet"},
+        "config": record("/etc/kubelet.yaml", MAIN, mtime=200.0),
+        "config_dropins": [record("/etc/older.conf", DROPIN, mtime=50.0)],
+    }
+    answer = answers.typed(kubelet_answer.Kubelet, evidence)
+    assert bool(kubelet_config.pending_changes(answer, own_files)) is not bool(own_files)
