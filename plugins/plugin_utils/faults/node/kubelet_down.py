@@ -230,7 +230,7 @@ def _with_cause(
     owner, unit = supervisor.read(document), shell_name(status.unit.name, "UNIT")
     return explained(
         hit,
-        _of_component(status.death) or _programs(owner, unit),
+        _of_component(status.death) or (*_programs(owner, unit), *_runtime(status)),
         _texts(status, document),
         host.machine.version,
         is_of_program=True,
@@ -288,6 +288,11 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
     return (KUBELET, *(program for program in _WHOLE if program in unit))
 
 
+def _runtime(status: KubeletStatus) -> tuple[str, ...]:
+    """Return the runtime within k3s or RKE2, where its end took the kubelet with it."""
+    return ("containerd",) if status.runtime is not None else ()
+
+
 def _source(host: Host, document: Mapping[str, Any], death: Death | None) -> Source:
     """Return the kubelet's command line, without rules where its cause tells more than one."""
     return Source(
@@ -309,6 +314,8 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     yield from (refusal.line for refusal in status.refused)
     if status.state.is_asked:
         return
+    if status.runtime is not None:
+        yield runtime_log.line_of(status.runtime[0])
     lines = contract.answer(document, KubeletEnd).lines
     if status.death is not None and status.death.cause == exit_cause.CGROUP:
         # The kubelet logs what the kernel refused, and ends with what followed from that.
