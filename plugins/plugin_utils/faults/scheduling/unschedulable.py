@@ -470,7 +470,7 @@ class _Waiters:
         """Return {resource that they lack: the nodes that are known to be left out for it}."""
         nodes: dict[str, set[str]] = {}
         for reason in itertools.chain.from_iterable(reasons for _entry, reasons in self.waiting):
-            nodes.setdefault(reason.name, set()).update(reason.nodes)
+            nodes.setdefault(reason.name, set()).update(reason.nodes or ())
         return nodes
 
     def take(
