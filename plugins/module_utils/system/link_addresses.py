@@ -14,8 +14,8 @@ import struct
 
 SIOCGIFCONF = 0x8912  # linux/sockios.h; without rights, and of this network namespace alone
 NAME_SIZE, FAMILY_SIZE, PORT_SIZE, IPV4_SIZE = 16, 2, 2, 4
-# struct ifreq: a name, and a union of which struct ifmap is the largest (three words and a tail)
-ROW_SIZE = NAME_SIZE + (24 if struct.calcsize("P") == 8 else 16)
+# struct ifreq: a name, and a union of which struct ifmap is the largest, with three bytes unused
+ROW_SIZE = NAME_SIZE + struct.calcsize("@LLHBBB3x")
 MAX_ADDRESSES = 1024
 GLOBAL_SCOPE = "00"
 
@@ -34,21 +34,21 @@ def ipv4(control=fcntl.ioctl):
 
 def rows(data):
     """Return [(address, name)] of the structures that the kernel wrote."""
-    found = []
+    pairs = []
     at_address = NAME_SIZE + FAMILY_SIZE + PORT_SIZE
     for start in range(0, len(data) - ROW_SIZE + 1, ROW_SIZE):
         row = data[start : start + ROW_SIZE]
         name = row[:NAME_SIZE].split(b"\0")[0].decode("ascii", "replace")
-        found.append((socket.inet_ntoa(row[at_address : at_address + IPV4_SIZE]), name))
-    return found
+        pairs.append((socket.inet_ntoa(row[at_address : at_address + IPV4_SIZE]), name))
+    return pairs
 
 
 def ipv6(if_inet6):
     """Return [(address, name)] of the addresses of global scope in /proc/net/if_inet6."""
-    found = []
+    pairs = []
     for line in if_inet6.splitlines():
         words = line.split()
         if len(words) == 6 and len(words[0]) == 32 and words[3] == GLOBAL_SCOPE:
             address = socket.inet_ntop(socket.AF_INET6, bytes.fromhex(words[0]))
-            found.append((address, words[5]))
-    return found
+            pairs.append((address, words[5]))
+    return pairs

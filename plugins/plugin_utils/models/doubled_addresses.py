@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,24 +44,28 @@ class SharedAddress:
 def find(cluster: Cluster) -> tuple[SharedAddress, ...]:
     """Return the addresses that more than one machine has, those of the API first."""
     holders: dict[str, list[Host]] = {}
-    for host in cluster.hosts:
-        for address in host.held.own if host.status == "ok" else ():
+    for host in _answering(cluster):
+        for address in host.held.own:
             holders.setdefault(address, []).append(host)
     several = {address: hosts for address, hosts in holders.items() if len(hosts) > 1}
     if not several:
         return ()
     api = set(_api_addresses(cluster))
-    found = [
+    rows = [
         _shared(cluster, address, hosts, address in api)
         for address, hosts in several.items()
         if _are_apart(hosts) and _is_single(cluster, address, hosts, address in api)
     ]
-    return tuple(sorted(found, key=lambda row: (not row.is_api, row.address)))
+    return tuple(sorted(rows, key=lambda row: (not row.is_api, row.address)))
 
 
-def of(cluster: Cluster, address: str) -> SharedAddress | None:
+def named(cluster: Cluster, address: str) -> SharedAddress | None:
     """Return an address with the machines that have it, None where at most one does."""
     return next((row for row in find(cluster) if row.address == address), None)
+
+
+def _answering(cluster: Cluster) -> list[Host]:
+    return [host for host in cluster.hosts if host.status == "ok"]
 
 
 def serves(host: Host) -> bool:
@@ -80,8 +85,7 @@ def _api_addresses(cluster: Cluster) -> Iterator[str]:
 
 def _are_apart(hosts: Sequence[Host]) -> bool:
     """Tell whether hosts are several machines, and none that the inventory has twice."""
-    first, *others = hosts
-    return all(first.machine.boot_id != host.machine.boot_id for host in others)
+    return len({host.machine.boot_id for host in hosts}) == len(hosts)
 
 
 def _is_single(cluster: Cluster, address: str, hosts: Sequence[Host], is_api: bool) -> bool:
@@ -99,37 +103,42 @@ def _may_be_meant(cluster: Cluster, address: str, hosts: Sequence[Host]) -> bool
     """
     if any(host.identity.cloud for host in hosts):
         return True
-    alive = [host for host in cluster.hosts if host.status == "ok"]
-    serving = [host for host in alive if serves(host)]
-    working = [host for host in alive if not serves(host)]
-    groups = [group for group in (serving, working) if len(group) > 1]
+    groups = _alike(cluster)
     if any(host.held.has_services for host in hosts):
-        groups.append([host for host in alive if host.held.has_services])
+        groups.append([host for host in _answering(cluster) if host.held.has_services])
     return any(all(address in host.held.own for host in group) for group in groups)
+
+
+def _alike(cluster: Cluster) -> list[list[Host]]:
+    """Return the hosts with an API server and those without one, where they are several."""
+    hosts = _answering(cluster)
+    serving = [host for host in hosts if serves(host)]
+    working = [host for host in hosts if not serves(host)]
+    return [group for group in (serving, working) if len(group) > 1]
 
 
 def _is_of_nodes(cluster: Cluster, address: str, hosts: Sequence[Host]) -> bool:
     """Tell whether an address is of a network that nodes are in, with other addresses of theirs."""
-    if ":" in address:
-        return False
-    parsed = ipaddress.IPv4Address(address)
-    texts = {text for host in hosts for text in host.held.networks}
-    networks = [network for network in map(ipaddress.IPv4Network, texts) if parsed in network]
+    texts = itertools.chain.from_iterable(host.held.networks for host in hosts)
+    networks = {text for text in texts if _is_in(address, text)}
     if not networks:
         return False
-    known = {row.address for node in cluster.typed(Nodes).items for row in node.addresses}
-    for host in cluster.hosts:
-        others = [text for text in host.held.own if text in known and text != address]
-        for network in networks:
-            if str(network) in host.held.networks and _is_any_in(others, network):
-                return True
-    return False
-
-
-def _is_any_in(addresses: Sequence[str], network: ipaddress.IPv4Network) -> bool:
+    nodes = cluster.typed(Nodes).items
+    rows = itertools.chain.from_iterable(node.addresses for node in nodes)
+    of_nodes = {row.address or "" for row in rows} - {address, ""}
     return any(
-        ":" not in address and ipaddress.IPv4Address(address) in network for address in addresses
+        _is_in(text, network)
+        for host in cluster.hosts
+        for text, network in itertools.product(
+            of_nodes.intersection(host.held.own), networks.intersection(host.held.networks)
+        )
     )
+
+
+def _is_in(address: str, network: str) -> bool:
+    if ":" in address:
+        return False
+    return ipaddress.IPv4Address(address) in ipaddress.IPv4Network(network)
 
 
 def _nodes(cluster: Cluster, host: Host) -> Iterator[Node]:
@@ -143,12 +152,8 @@ def _are_remote(cluster: Cluster, hosts: Sequence[Host]) -> bool:
 
     Networks of several sites may have the same private addresses.
     """
-    return any(
-        row.type == EXTERNAL
-        for host in hosts
-        for node in _nodes(cluster, host)
-        for row in node.addresses
-    )
+    nodes = [node for host in hosts for node in _nodes(cluster, host)]
+    return any(row.type == EXTERNAL for node in nodes for row in node.addresses)
 
 
 def _shared(cluster: Cluster, address: str, hosts: Sequence[Host], is_api: bool) -> SharedAddress:

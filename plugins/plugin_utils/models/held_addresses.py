@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,17 +58,19 @@ def extract(document: Mapping[str, Any]) -> HeldAddresses:
     answer = contract.optional_answer(document, Network)
     if answer is None:
         return NONE
-    own = _own(answer, contract.answer(document, System).addresses or ())
+    addresses = _own(answer, contract.answer(document, System).addresses or ())
     names = [row.name for row in answer.interfaces]
     links = [
         row.name for row in answer.interfaces if row.kind == MACVLAN and row.name.startswith(VIP)
     ]
+    if len(links) != 1:
+        links = [""]
     return HeldAddresses(
-        own,
+        addresses,
         answer.addresses is not None,
-        tuple(dict.fromkeys(_networks(answer.routes or (), own)))[:MAX_NETWORKS],
+        tuple(dict.fromkeys(_networks(answer.routes or (), addresses)))[:MAX_NETWORKS],
         any(name in OF_SERVICES for name in names),
-        one_line(links[0], 40) if len(links) == 1 else "",
+        one_line(links[0], 40),
     )
 
 
@@ -87,13 +89,14 @@ def _single(text: str) -> str:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return ""
-    is_local = address.is_loopback or address.is_link_local or address.is_unspecified
-    return "" if is_local or address.is_multicast else str(address)
+    if address.is_loopback or address.is_link_local or address.is_unspecified:
+        return ""
+    return str(address)
 
 
-def _networks(routes: Sequence[Route], own: Mapping[str, str]) -> Iterator[str]:
+def _networks(routes: Sequence[Route], texts: Iterable[str]) -> Iterator[str]:
     """Yield the networks of a host's links that have one of its addresses."""
-    addresses = [ipaddress.IPv4Address(text) for text in own if ":" not in text]
+    addresses = [ipaddress.IPv4Address(text) for text in texts if ":" not in text]
     for route in routes:
         network = _network(route)
         if network is not None and any(address in network for address in addresses):
@@ -108,4 +111,6 @@ def _network(route: Route) -> ipaddress.IPv4Network | None:
         network = ipaddress.IPv4Network(route.to)
     except ValueError:
         return None
-    return network if 0 < network.prefixlen < 31 else None
+    if 0 < network.prefixlen < 31:
+        return network
+    return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,21 +87,32 @@ def extract(document: Mapping[str, Any]) -> RancherUnit | None:
         return None
     is_agent = owner.unit.endswith("-agent.service") or "agent" in owner.argv[1:3]
     rows = list(_broken_tunnels(document)) if is_agent else []
-    dialed = filter(None, (_DIALED.search(line) for _source, line in rows))
-    lost = [(match.group("host").strip("[]"), match.group("port")) for match in dialed]
     return RancherUnit(
         owner.program,
         one_line(owner.unit, 80),
         is_agent,
         one_line(unit.active_state or "", 40),
-        tuple(dict.fromkeys(lost))[:MOST],
+        _lost(line for _source, line in rows),
         tuple(line for _source, line in rows)[:MOST],
         next((source for source, _line in rows), ""),
-        owner.distribution is not None and not any(file.error for file in owner.distribution.files),
+        _is_read(owner),
         any(place.value == _DISABLED for place in owner.key("egress-selector-mode")),
         _single(owner.key("bind-address")),
         _single(_addresses(owner)),
     )
+
+
+def _lost(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return (address, port) of the servers that lines name."""
+    dialed = filter(None, map(_DIALED.search, lines))
+    places = [(match.group("host").strip("[]"), match.group("port")) for match in dialed]
+    return tuple(dict.fromkeys(places))[:MOST]
+
+
+def _is_read(owner: Supervisor) -> bool:
+    if owner.distribution is None:
+        return False
+    return not any(file.error for file in owner.distribution.files)
 
 
 def _addresses(owner: Supervisor) -> list[Place]:

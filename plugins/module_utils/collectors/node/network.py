@@ -123,14 +123,14 @@ def addresses(names, ipv4=link_addresses.ipv4, proc="/proc"):
 
     dev: empty where it is an alias that does not begin with the name of its interface.
     """
-    found = ipv4()
-    if found is None:
+    pairs = ipv4()
+    if pairs is None:
         return None
-    found += link_addresses.ipv6(files.whole(os.path.join(proc, "net/if_inet6")) or "")
-    rows = [(address, name.partition(":")[0]) for address, name in found]
+    pairs += link_addresses.ipv6(files.whole(os.path.join(proc, "net/if_inet6")) or "")
+    devices = {name: files.one_line(name, 40) for name in names}
     return [
-        {"address": address, "dev": files.one_line(name, 40) if name in names else ""}
-        for address, name in rows
+        {"address": address, "dev": devices.get(name.partition(":")[0], "")}
+        for address, name in pairs
         if not address.startswith(LOOPBACK)
     ][: link_addresses.MAX_ADDRESSES]
 

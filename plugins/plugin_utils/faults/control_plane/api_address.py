@@ -219,7 +219,7 @@ def _proofs(front: _Front, hosts: list[Host]) -> tuple[EvidenceRef, ...]:
 def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detection:
     failed, error = _way(front.failing[0])
     holders = [host.host for host in cluster.hosts if front.host in host.names]
-    doubled = doubled_addresses.of(cluster, front.host)
+    doubled = doubled_addresses.named(cluster, front.host)
     names = and_others([host.host for host in serving])
     holder, remedy = _holder(front, holders), _advice(front, failed, holders)
     if doubled is not None:

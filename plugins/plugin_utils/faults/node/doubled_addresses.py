@@ -43,12 +43,15 @@ def clause(row: SharedAddress) -> str:
 def idle(row: SharedAddress) -> str:
     """Return which of the machines have no API server, as a clause."""
     names = and_others([host.host for host in row.idle], SHOWN)
-    verb = "has" if len(row.idle) == 1 else "have"
-    return f"{names} {verb} no API server: what goes there is refused or lost"
+    return f"no API server runs on {names}: what goes there is refused or lost"
 
 
 def _hit(cluster: Cluster, row: SharedAddress) -> Detection:
-    severity = "critical" if row.idle else None
+    severity, component = None, COMPONENT
+    if row.idle:
+        severity = "critical"
+    if row.is_api:
+        component = doubled_addresses.API
     return Detection(
         f"{_subject(row)} is on {and_others([_place(host, row) for host in row.holders], SHOWN)} at"
         f" the same time: each of them answers for it, and packets to it go now to one, now to"
@@ -56,7 +59,7 @@ def _hit(cluster: Cluster, row: SharedAddress) -> Detection:
         " that moved in between looks the same",
         tuple(_proof(host, row) for host in row.holders[:SHOWN]),
         advice(cluster, row),
-        component=doubled_addresses.API if row.is_api else COMPONENT,
+        component=component,
         severity=severity,
     )
 
@@ -72,7 +75,9 @@ def _subject(row: SharedAddress) -> str:
 
 def _place(host: Host, row: SharedAddress) -> str:
     dev = _device(host, row)
-    return f"{host.host} ({dev})" if dev else host.host
+    if not dev:
+        return host.host
+    return f"{host.host} ({dev})"
 
 
 def _device(host: Host, row: SharedAddress) -> str:
@@ -83,15 +88,17 @@ def _device(host: Host, row: SharedAddress) -> str:
 
 
 def _effects(cluster: Cluster, row: SharedAddress) -> str:
-    clauses = [f". {idle(row)}"] if row.idle else []
-    taken = [
+    clauses = []
+    if row.idle:
+        clauses.append(f". {idle(row)}")
+    names = [
         view.name
         for view in views(cluster)
         if (view.plugin_addresses or {}).get(FLANNEL_ADDRESS) == row.address
     ]
-    if taken:
+    if names:
         clauses.append(
-            f". flannel of {and_others(taken)} took it for the node's own address"
+            f". flannel of {and_others(names)} took it for the node's own address"
             f" ({FLANNEL_ADDRESS}), to which the other nodes send packets for its pods"
         )
     return "".join(clauses)
@@ -99,8 +106,10 @@ def _effects(cluster: Cluster, row: SharedAddress) -> str:
 
 def _proof(host: Host, row: SharedAddress) -> EvidenceRef:
     dev, read_at = _device(host, row), one_line(host.registration.collected_at, 40)
-    words = [f"has {row.address}", f"at {dev}" if dev else "", f"read at {read_at}"]
-    text = one_line(" ".join(filter(None, words)), 200)
+    place = row.address
+    if dev:
+        place += f" at {dev}"
+    text = one_line(f"has {place}, read at {read_at}", 200)
     return EvidenceRef("file", host.host, path="/proc/net/fib_trie", text=text)
 
 
@@ -121,7 +130,7 @@ def _managers(cluster: Cluster, row: SharedAddress) -> str:
     """Return which machine is to have an address, by what manages it."""
     kube_vip = (
         "With kube-vip, its lease names the one that is to have it (kubectl get leases -A | grep"
-        " plndr); crictl stop of the container of kube-vip on the other one lets it start anew,"
+        " plndr); crictl stop of the container of kube-vip on the other one lets it start again,"
         " after which it has to follow that lease"
     )
     if _has_kube_vip(cluster, row):
@@ -148,5 +157,4 @@ def _removal(row: SharedAddress, address: str) -> str:
     link = next((host.held.vip_link for host in row.holders if host.held.vip_link), "")
     if link and all(_device(host, row) in ("", host.held.vip_link) for host in row.holders):
         return f"ip link delete {shell_name(link, 'INTERFACE')}"
-    bits = 128 if ":" in row.address else 32
-    return f"ip address del {address}/{bits} dev INTERFACE (with the length that ip address shows)"
+    return f"ip address del {address}/LENGTH dev INTERFACE (both as ip address shows them)"

@@ -109,9 +109,9 @@ def _units(cluster: Cluster, name: str) -> Iterator[Obstacle]:
     """Yield the hosts with a release that has the tunnel, and with this setting."""
     for view in views(cluster):
         host = view.host
-        unit = host.rancher if host is not None else None
-        if host is None or unit is None or not unit.is_read:
+        if host is None or host.rancher is None or not host.rancher.is_read:
             continue
+        unit = host.rancher
         number, place = release_number.parse(view.kubelet), getattr(unit, name)
         if place is not None and number is not None and number[:2] >= FIRST:
             yield Obstacle(host, view, unit, place)
@@ -143,10 +143,10 @@ def _is_followed(row: Obstacle) -> bool:
 def _setting(row: Obstacle) -> str:
     """Return a setting with its place."""
     place = row.place
-    where = one_line(place.path or "the command line of its unit", 200)
+    path = one_line(place.path or "the command line of its unit", 200)
     if place.line:
-        where += f":{place.line}"
-    return f"{_value(row)} ({where})"
+        path += f":{place.line}"
+    return f"{_value(row)} ({path})"
 
 
 def _value(row: Obstacle) -> str:

@@ -38,13 +38,12 @@ ADVICE = (
 
 def with_domain(cluster: Cluster, hit: Detection, message: str) -> Detection:
     """Return a hit with the search domain below which a message had a name looked up."""
-    found = _found(cluster, message)
-    if not found:
+    pairs = _shown(cluster, message)
+    if not pairs:
         return hit
-    domain = found[0][1]
-    hosts = [host for host, other in found if other == domain]
-    resolver = hosts[0].network.resolver
-    path = one_line(resolver.path, 200) if resolver is not None else ""
+    domain = pairs[0][1]
+    hosts = [host for host, other in pairs if other == domain]
+    path = _path(hosts[0])
     names = and_others([host.node or host.host for host in hosts])
     proofs = [
         EvidenceRef("file", host.host, path=path, text=f"search {domain}") for host in hosts[:SHOWN]
@@ -59,23 +58,30 @@ def with_domain(cluster: Cluster, hit: Detection, message: str) -> Detection:
     )
 
 
-def _found(cluster: Cluster, message: str) -> list[tuple[Host, str]]:
+def _path(host: Host) -> str:
+    resolver = host.network.resolver
+    return one_line(resolver.path if resolver is not None else "", 200)
+
+
+def _shown(cluster: Cluster, message: str) -> list[tuple[Host, str]]:
     """Return the hosts with the search domain that a message shows."""
-    asked, shown = _FORWARDED.search(message), _CERTIFICATE.search(message)
-    found = []
+    question, answer = _FORWARDED.search(message), _CERTIFICATE.search(message)
+    pairs = []
     for host, domain in _domains(cluster):
-        is_asked = asked is not None and _is_whole_below(asked.group("name"), domain)
-        is_shown = shown is not None and _is_of(shown, domain)
-        if is_asked or is_shown:
-            found.append((host, domain))
-    return found
+        is_asked = question is not None and _is_whole_below(question.group("name"), domain)
+        is_answered = answer is not None and _is_of(answer, domain)
+        if is_asked or is_answered:
+            pairs.append((host, domain))
+    return pairs
 
 
 def _domains(cluster: Cluster) -> Iterator[tuple[Host, str]]:
     """Yield the search domains that kubelets give to pods; the root is none."""
-    for host in cluster.hosts:
-        resolver = host.network.resolver
-        for word in resolver.search if resolver is not None else ():
+    resolvers = ((host, host.network.resolver) for host in cluster.hosts)
+    for host, resolver in resolvers:
+        if resolver is None:
+            continue
+        for word in resolver.search:
             domain = one_line(word, 253).strip(".").lower()
             if domain:
                 yield host, domain

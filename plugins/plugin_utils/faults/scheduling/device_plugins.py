@@ -58,7 +58,9 @@ def with_words(cluster: Cluster, hit: Detection, lacking: Mapping[str, set[str]]
 
 def _sayings(cluster: Cluster, name: str, nodes: set[str]) -> Iterator[_Saying]:
     """Yield the last line of each device plugin of these nodes that is about a resource."""
-    for host in cluster.hosts if "/" in name else ():
+    if "/" not in name:
+        return
+    for host in cluster.hosts:
         if nodes and host.node not in nodes:
             continue  # what is left out for another reason may have no such device at all
         for pod in host.pod_errors.rows:

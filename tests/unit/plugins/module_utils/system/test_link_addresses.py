@@ -4,6 +4,7 @@
 """At which interface each address of a machine is."""
 
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -21,8 +22,16 @@ def row(name, address, size=link_addresses.ROW_SIZE):
     return (packed + bytes(int(part) for part in address.split("."))).ljust(size, b"\0")
 
 
-def test_this_machine_has_an_address_at_its_loopback():
-    assert ("127.0.0.1", "lo") in link_addresses.ipv4()
+def test_the_addresses_of_this_machine():
+    pairs = link_addresses.ipv4()
+    assert ("127.0.0.1", "lo") in pairs
+    names = {name.partition(":")[0] for _address, name in pairs}
+    assert names <= {path.name for path in Path("/sys/class/net").iterdir()}
+
+
+@pytest.mark.skipif(struct.calcsize("P") != 8, reason="the size is that of 64 bits")
+def test_the_size_of_a_structure():
+    assert link_addresses.ROW_SIZE == 40
 
 
 def test_the_structures_of_the_kernel():

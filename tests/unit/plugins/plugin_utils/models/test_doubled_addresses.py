@@ -155,7 +155,7 @@ def test_a_machine_whose_processes_are_not_known(nodes):
     nodes.documents["w1"]["collectors"]["instances"] = {"status": "denied", "data": None}
     (one,) = found(nodes)
     assert one.severity == "warning"
-    assert "no API server" not in one.summary
+    assert "no API server runs" not in one.summary
 
 
 def test_a_host_that_did_not_answer(nodes):

@@ -27,7 +27,7 @@ def test_without_an_answer():
 
 
 def test_addresses_that_each_machine_may_have_are_left_out():
-    addresses = ["192.0.2.11", "127.0.0.1", "169.254.20.10", "fe80::1", "224.0.0.1", "x", "fd00::A"]
+    addresses = ["192.0.2.11", "127.0.0.1", "169.254.20.10", "fe80::1", "0.0.0.0", "x", "fd00::A"]
     found = extract(addresses, rp_filter=0)
     assert found.own == {"192.0.2.11": "", "fd00::a": ""}
     assert not found.is_exact

@@ -175,7 +175,7 @@ def test_two_machines_have_the_address(world):
     doubled_addresses.give(world, "m2", "w1", address="192.0.2.10")
     ways(world)
     (one,) = found(world)
-    assert "m2, w1 have that address at the same time, and w1 has no API server" in one.summary
+    assert "m2, w1 have that address at the same time, and no API server runs on w1" in one.summary
     assert "virtual_router_id" in one.remedy
     assert "--server=https://ADDRESS:6443" in one.remedy
     codes = {item.code: item for item in world.judge(faults={"KM178", "KM530"}).findings}
