@@ -151,9 +151,10 @@ NODE = {
         " that do not answer, disks that complete no request meanwhile, and parents of many zombies"
     ),
     "network": (
-        "name servers that pods inherit, interfaces and routes, what systemd-networkd and"
-        " NetworkManager do with those of others, which backends of iptables have rules of"
-        " Services, and how full the kernel's tables of connections and neighbours are"
+        "name servers that pods inherit, interfaces, their addresses and routes, what"
+        " systemd-networkd and NetworkManager do with those of others, which backends of iptables"
+        " have rules of Services, and how full the kernel's tables of connections and neighbours"
+        " are"
     ),
     "kernel_log": (
         "what the kernel said in the last hour of memory, disks, network cards, GPUs, remote file"

@@ -46,6 +46,7 @@ from . import (
     etcd_damage,
     etcd_revisions,
     file_policies,
+    held_addresses,
     hidden_units,
     machine,
     memory_kills,
@@ -75,6 +76,7 @@ from .cpu_manager import Pinning
 from .etcd_damage import Damage
 from .etcd_revisions import Ahead
 from .file_policies import Policies
+from .held_addresses import HeldAddresses
 from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
 from .kubelet import busy as kubelet_busy
@@ -187,6 +189,7 @@ class Host:
     etcd_ahead: Ahead | None = None
     rancher: RancherUnit | None = None  # the unit of k3s or RKE2 that runs its kubelet
     cni_chain: CniChain = field(default_factory=CniChain)
+    held: HeldAddresses = held_addresses.NONE  # at links of its own
 
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
@@ -388,6 +391,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         etcd_ahead=etcd_revisions.extract(document),
         rancher=rancher_unit.extract(document),
         cni_chain=cni_chain.extract(document),
+        held=held_addresses.extract(document),
     )
 
 

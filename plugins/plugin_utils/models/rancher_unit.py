@@ -9,9 +9,10 @@ the kubeconfig of its kubelet names. It passes each connection on to a server of
 
 from __future__ import annotations
 
+import ipaddress
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..evidence import contract
@@ -19,6 +20,7 @@ from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.repeated_errors import RepeatedErrors
 from ..evidence.document import ends, one_line
 from .kubelet import supervisor
+from .kubelet.supervisor import Place, Supervisor
 
 LAST_SECONDS = 120  # an agent tries a tunnel again each few seconds, at most
 LONGEST, MOST = 600, 5
@@ -29,6 +31,7 @@ _LISTS = {
     "k3s": "/var/lib/rancher/k3s/agent/etc/k3s-agent-load-balancer.json",
     "rke2": "/var/lib/rancher/rke2/agent/etc/rke2-api-server-agent-load-balancer.json",
 }
+_DISABLED = "disabled"
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class RancherUnit:
 
     state: active_state of systemd; lost: (address, port) of servers to which the agent's tunnel
     gets no connection; lines: those that say so, or that a tunnel broke; source: their log
+
+    is_read: whether its configuration is known; without_tunnel: whether a server is told to reach
+    kubelets without one; bind_address, kubelet_address: where these are one address of the machine
+    that is not its loopback
     """
 
     program: str
@@ -46,6 +53,10 @@ class RancherUnit:
     lost: tuple[tuple[str, str], ...] = ()
     lines: tuple[str, ...] = ()
     source: str = ""
+    is_read: bool = False
+    without_tunnel: bool = False
+    bind_address: Place | None = None
+    kubelet_address: Place | None = None
 
     @property
     def title(self) -> str:
@@ -76,17 +87,50 @@ def extract(document: Mapping[str, Any]) -> RancherUnit | None:
         return None
     is_agent = owner.unit.endswith("-agent.service") or "agent" in owner.argv[1:3]
     rows = list(_broken_tunnels(document)) if is_agent else []
-    dialed = filter(None, (_DIALED.search(line) for _source, line in rows))
-    lost = [(match.group("host").strip("[]"), match.group("port")) for match in dialed]
     return RancherUnit(
         owner.program,
         one_line(owner.unit, 80),
         is_agent,
         one_line(unit.active_state or "", 40),
-        tuple(dict.fromkeys(lost))[:MOST],
+        _lost(line for _source, line in rows),
         tuple(line for _source, line in rows)[:MOST],
         next((source for source, _line in rows), ""),
+        _is_read(owner),
+        any(place.value == _DISABLED for place in owner.key("egress-selector-mode")),
+        _single(owner.key("bind-address")),
+        _single(_addresses(owner)),
     )
+
+
+def _lost(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return (address, port) of the servers that lines name."""
+    dialed = filter(None, map(_DIALED.search, lines))
+    places = [(match.group("host").strip("[]"), match.group("port")) for match in dialed]
+    return tuple(dict.fromkeys(places))[:MOST]
+
+
+def _is_read(owner: Supervisor) -> bool:
+    if owner.distribution is None:
+        return False
+    return not any(file.error for file in owner.distribution.files)
+
+
+def _addresses(owner: Supervisor) -> list[Place]:
+    """Return where the kubelet is told at which address it is to listen, without the flag."""
+    places = owner.flag(supervisor.KUBELET_KEY, "address")
+    return [replace(place, value=place.value.partition("=")[2]) for place in places]
+
+
+def _single(places: list[Place]) -> Place | None:
+    """Return the last place where that is an address of which the loopback is no part."""
+    for place in places[-1:]:
+        try:
+            address = ipaddress.ip_address(place.value.strip("[]"))
+        except ValueError:
+            return None
+        if not address.is_loopback and not address.is_unspecified:
+            return place
+    return None
 
 
 def _broken_tunnels(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -3,14 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collector network: what a node has for its pods' traffic beside their network plugin.
 
-It reads files of /proc, /sys, /etc and /run. It starts iptables-save only where the kernel has
-tables of both of its backends.
+It reads files of /proc, /sys, /etc and /run, and asks the kernel for its addresses. It starts
+iptables-save only where the kernel has tables of both of its backends.
 """
 
 import os
 
 from ...shared.kernel_modules import ABSENT, AVAILABLE, BUILTIN, LOADED, NETWORK, OPTIONS
-from ...system import files, network_services, procfs, yaml_scalars
+from ...system import files, link_addresses, network_services, procfs, yaml_scalars
 from ...system.command import CommandError, run
 from ..base import Absent
 from . import boot
@@ -29,6 +29,7 @@ NO_INTERFACE, BLACKHOLE, UNREACHABLE = "*", "blackhole", "unreachable"
 SERVICE_CHAINS = (":KUBE-SERVICES ", ":KUBE-SVC-", ":KUBE-SEP-", ":KUBE-NODEPORTS ")
 TUNNEL = "vxlan"
 IPVS, MAX_LINKS = "kube-ipvs0", 20
+LOOPBACK = "127."
 NEIGHBOURS = (("ipv4", "arp_cache"), ("ipv6", "ndisc_cache"))
 
 
@@ -43,6 +44,7 @@ def collect(context):
     return {
         "resolvers": [resolver(path) for path in resolver_paths(kubelet)],
         "interfaces": interfaces(names),
+        "addresses": addresses(names),
         "rp_filter": _number("/proc/sys/net/ipv4/conf/all/rp_filter"),
         "arp_ignore": arp_ignore(names, route_rows),
         "routes": route_rows,
@@ -114,6 +116,23 @@ def interfaces(names, sys="/sys/class/net", proc="/proc/sys/net/ipv4/conf"):
         if row["count"] <= MAX_OF_A_KIND:
             _measure(row, name, sys, proc)
     return list(rows.values())
+
+
+def addresses(names, ipv4=link_addresses.ipv4, proc="/proc"):
+    """Return [{address, dev}] without loopback, None where the kernel does not tell it.
+
+    dev: empty where it is an alias that does not begin with the name of its interface.
+    """
+    pairs = ipv4()
+    if pairs is None:
+        return None
+    pairs += link_addresses.ipv6(files.whole(os.path.join(proc, "net/if_inet6")) or "")
+    devices = {name: files.one_line(name, 40) for name in names}
+    return [
+        {"address": address, "dev": devices.get(name.partition(":")[0], "")}
+        for address, name in pairs
+        if not address.startswith(LOOPBACK)
+    ][: link_addresses.MAX_ADDRESSES]
 
 
 def _kind_of_pods(name):

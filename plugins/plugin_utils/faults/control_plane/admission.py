@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ....module_utils.shared.text import counted
 from ...evidence.answers.cluster.api_services import ApiService, ApiServices
@@ -19,12 +21,14 @@ from ...models.pod_start import qualified
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, unknown, without_kubernetes
 from ..known_causes import explained
+from ..node import rancher_tunnels
 from . import metrics_group
 
 # What has just been installed gets its pods in a moment.
 SETTLE_SECONDS = 300.0
 SERVICE_SECONDS = 120.0
 ANY = "*"
+_AT_LOOPBACK = re.compile(r"dial tcp (?:127\.|\[::1\])")
 # (group, resource, operation) that a cluster needs to come back.
 PODS = ("", "pods", "CREATE")
 NODES = (("", "nodes", "UPDATE"), ("", "nodes/status", "UPDATE"))
@@ -206,6 +210,7 @@ def _webhook_advice(items: list[Webhook]) -> str:
     applies="API groups that another server than the API server serves",
     cluster_needs=("api_services",),
     current_only=True,
+    needs=("kubelet",),
     explained_by=causes("KM115", "KM519") | causes("KM181", component="kube-apiserver"),
 )
 def unavailable_group(cluster: Cluster) -> Iterator[CheckResult]:
@@ -247,8 +252,23 @@ def _group_hit(cluster: Cluster, items: list[ApiService]) -> Detection:
         _group_advice(first) + metrics_group.advice(cluster, first),
         component="kube-apiserver",
     )
-    return explained(
-        hit, ("kube-apiserver",), [item.message or "" for item in items], cluster.version
+    messages = [item.message or "" for item in items]
+    hit = explained(hit, ("kube-apiserver",), messages, cluster.version)
+    return _with_tunnel(cluster, hit, messages)
+
+
+def _with_tunnel(cluster: Cluster, hit: Detection, messages: list[str]) -> Detection:
+    """Return a hit with the setting by which servers of k3s do not find their own tunnel."""
+    if not any(_AT_LOOPBACK.search(message) for message in messages):
+        return hit
+    rows = rancher_tunnels.servers_elsewhere(cluster)
+    if not rows:
+        return hit
+    return replace(
+        hit,
+        summary=f"{hit.summary}. {rancher_tunnels.clause(rows)}",
+        evidence=(*hit.evidence, *rancher_tunnels.proofs(rows)),
+        remedy=f"{rancher_tunnels.advice(rows)}; {hit.remedy}",
     )
 
 

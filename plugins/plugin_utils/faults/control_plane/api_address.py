@@ -10,14 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...evidence.document import one_line, shell_name
-from ...models import api_server
+from ...models import api_server, doubled_addresses
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
 from ...models.rancher_unit import RancherUnit
 from ...models.result import EvidenceRef
 from ...parsers import pflag
-from ..base import CheckResult, Detection, cluster_check, present, unknown, without_kubernetes
+from ..base import (
+    CheckResult,
+    Detection,
+    causes,
+    cluster_check,
+    present,
+    unknown,
+    without_kubernetes,
+)
+from ..node import doubled_addresses as sharing
 
 SERVER = "kube-apiserver"
 # What keeps the control plane from starting while it runs: a kubelet starts static pods at once.
@@ -26,6 +35,10 @@ CONNECTION, NAME, CERTIFICATE = "connection", "name", "certificate"
 _PLACE = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[^\s/:]{1,253})(?::([0-9]{1,5}))?")
 # A connection that is taken and not answered; other errors of a handshake are of a certificate.
 _SILENT = re.compile(r"timed out|EOF|[Cc]onnection reset")
+_MEANWHILE = (
+    "Meanwhile the API answers at each API server's own address: kubectl"
+    " --server=https://ADDRESS:6443 --kubeconfig /etc/kubernetes/admin.conf get nodes"
+)
 _LOOPBACK = re.compile(r"127\.|::1$|localhost$")
 
 
@@ -57,8 +70,18 @@ class _Front:
     "Address of the API does not answer",
     severity="critical",
     applies="clusters whose kubelets use a load balancer, a virtual address or a name for the API",
-    needs=("system", "kubelet", "manifests", "instances", "runtime", "api_way", "api_server"),
+    needs=(
+        "system",
+        "kubelet",
+        "network",
+        "manifests",
+        "instances",
+        "runtime",
+        "api_way",
+        "api_server",
+    ),
     component=SERVER,
+    explained_by=causes("KM530", component=SERVER),
 )
 def address(cluster: Cluster) -> Iterator[CheckResult]:
     """KM178: report an address of the API that no host reaches, or that keeps kubelets waiting."""
@@ -196,12 +219,16 @@ def _proofs(front: _Front, hosts: list[Host]) -> tuple[EvidenceRef, ...]:
 def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detection:
     failed, error = _way(front.failing[0])
     holders = [host.host for host in cluster.hosts if front.host in host.names]
+    doubled = doubled_addresses.named(cluster, front.host)
     names = and_others([host.host for host in serving])
+    holder, remedy = _holder(front, holders), _advice(front, failed, holders)
+    if doubled is not None:
+        holder = f"; {sharing.clause(doubled)}"
+        remedy = f"{sharing.advice(cluster, doubled)}. {_MEANWHILE}"
     return Detection(
-        f"{_subject(front, failed)} ({error}). The API servers of {names} run"
-        f"{_holder(front, holders)}",
+        f"{_subject(front, failed)} ({error}). The API servers of {names} run{holder}",
         _proofs(front, front.failing),
-        _advice(front, failed, holders),
+        remedy,
         component=SERVER,
     )
 
@@ -223,8 +250,10 @@ def _holder(front: _Front, holders: list[str]) -> str:
     """Return which machine has the address, as the end of a sentence."""
     if not re.fullmatch(r"[0-9.]+|[0-9A-Fa-f:.]+", front.host) or _LOOPBACK.match(front.host):
         return ""
+    if len(holders) > 1:
+        return f"; {and_others(holders)} have that address"
     if holders:
-        return f"; {and_others(holders)} has that address"
+        return f"; {holders[0]} has that address"
     return "; none of the machines that were asked has that address"
 
 
@@ -237,14 +266,10 @@ def _agent(front: _Front) -> RancherUnit | None:
 
 
 def _advice(front: _Front, failed: str, holders: list[str]) -> str:
-    meanwhile = (
-        "Meanwhile the API answers at each API server's own address: kubectl"
-        " --server=https://ADDRESS:6443 --kubeconfig /etc/kubernetes/admin.conf get nodes"
-    )
     if failed == NAME:
         return (
             f"let each node find {front.host}: getent hosts {front.host}, the resolver of"
-            f" /etc/resolv.conf, or a line in /etc/hosts. {meanwhile}"
+            f" /etc/resolv.conf, or a line in /etc/hosts. {_MEANWHILE}"
         )
     agent = _agent(front)
     if agent is not None:
@@ -252,12 +277,12 @@ def _advice(front: _Front, failed: str, holders: list[str]) -> str:
             f"that is the load balancer that each agent of {agent.title} has on its own machine:"
             f" systemctl restart {shell_name(agent.name, 'UNIT')} on each of these nodes, whose"
             f" containers go on to run. {agent.servers_file} has the servers that it knows."
-            f" {meanwhile}"
+            f" {_MEANWHILE}"
         )
     if holders:
         return (
             f"see on {and_others(holders)} who listens there (ss -ltnp), whether that proxy runs"
-            f" and which servers it holds for well. {meanwhile}"
+            f" and which servers it holds for well. {_MEANWHILE}"
         )
     return (
         "see what is to hold that address: an external load balancer, or keepalived or kube-vip on"
@@ -269,7 +294,7 @@ def _advice(front: _Front, failed: str, holders: list[str]) -> str:
         " takes away what it did not set when it starts (journalctl -u systemd-networkd;"
         " KeepConfiguration=yes below [Network] of that interface keeps it). By hand on one"
         " control-plane node, if you decide so:"
-        f" ip address add {front.host}/32 dev INTERFACE. {meanwhile}"
+        f" ip address add {front.host}/32 dev INTERFACE. {_MEANWHILE}"
     )
 
 

@@ -18,7 +18,7 @@ from ...models.known_defects import DEFECTS, Defect
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
-from . import wording
+from . import rancher_tunnels, wording
 
 SILENT_SECONDS, OWNERS, PODS, SHOWN = 900, 2, 3, 3
 STARTING_SECONDS = 180  # between the change of a manifest and the start of the kubelet
@@ -65,6 +65,7 @@ def defects(cluster: Cluster) -> Iterator[CheckResult]:
                 hits.append(_hit(cluster, view, defect, str(version), proofs))
             elif version is None:
                 missing += _unread(defect, view)
+    hits += rancher_tunnels.hits(cluster)
     yield CheckResult(tuple(hits), tuple(dict.fromkeys(missing)))
 
 

@@ -19,7 +19,7 @@ from ...models.api_node import NodeView, views
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, not_applicable, unknown
-from . import identity, shared_machine_ids
+from . import doubled_addresses, identity, shared_machine_ids
 
 KUBELET = "kubelet"
 # The kernel keeps more or less memory for itself from one boot to the next.
@@ -33,14 +33,14 @@ RESTART = "restart the kubelet (systemctl restart kubelet)"
     "Node differs from its machine",
     severity="warning",
     applies="nodes with a kubelet of its own",
-    needs=("system", "kubelet", "pinning", "pressure"),
+    needs=("system", "kubelet", "network", "pinning", "pressure"),
     cluster_needs=("nodes",),
     current_only=True,
 )
 def differs(cluster: Cluster) -> Iterator[CheckResult]:
     """KM530: report a Node that another machine posts, or that its kubelet has not updated."""
     yield from identity.each(cluster, _result)
-    shared = tuple(shared_machine_ids.hits(cluster))
+    shared = (*shared_machine_ids.hits(cluster), *doubled_addresses.hits(cluster))
     if shared:
         yield CheckResult(shared)
 

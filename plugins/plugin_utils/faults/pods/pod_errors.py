@@ -24,7 +24,7 @@ from ...models.result import EvidenceRef, Missing
 from ...parsers import known_message
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import Source, explained, with_cause, with_denial, with_rule
-from . import system_pods
+from . import search_domains, system_pods
 
 SHOWN = 5  # places in the evidence
 MIG_MANAGER, MIG_STATE = "nvidia-mig-manager", "nvidia.com/mig.config.state"
@@ -214,7 +214,7 @@ def _hit(cluster: Cluster, rows: list[_Saying]) -> Detection:
     )
     if denial.line:
         return with_denial(hit, denial.denial)
-    hit = with_cause(hit, pod.known)
+    hit = search_domains.with_domain(cluster, with_cause(hit, pod.known), pod.message)
     if pod.known is not None and pod.known.id == WITHOUT_PROVIDER_ID:
         hit = replace(hit, summary=f"{hit.summary}{_without_provider(cluster)}")
     return with_rule(hit, (pod.message,), Source(name=pod.container))

@@ -30,7 +30,7 @@ from ..base import (
 )
 from ..control_plane import leader_election, leader_lease
 from ..known_causes import explained
-from . import stalled_scheduler, waiting_pods
+from . import device_plugins, stalled_scheduler, waiting_pods
 
 SCHEDULER, USUAL = "kube-scheduler", "default-scheduler"
 # A scheduler reports on a pod within seconds, unless thousands are in its queue; an autoscaler that
@@ -73,7 +73,7 @@ def waiting_check(
     )
 
 
-@waiting_check("KM210", "Pods ask for more than nodes have")
+@waiting_check("KM210", "Pods ask for more than nodes have", needs=("system_pods",))
 def insufficient_resources(cluster: Cluster) -> Iterator[CheckResult]:
     """Report pods that request more than nodes have left."""
     return _waiting_results(
@@ -440,7 +440,8 @@ def _waiting_hits(
     remaining, small, none = groups
     hits = []
     if none.waiting:
-        hits.append(_waiting_hit(cluster, none, _no_node(none, _NONE[0]), _NONE[1]))
+        hit = _waiting_hit(cluster, none, _no_node(none, _NONE[0]), _NONE[1])
+        hits.append(device_plugins.with_words(cluster, hit, none.lacking))
     if small.waiting:
         hits.append(_waiting_hit(cluster, small, _no_node(small, _SMALL[0]), _SMALL[1]))
     if remaining.waiting:
@@ -463,6 +464,14 @@ class _Waiters:
     others: tuple[Excluded, ...] = ()
     known: dict[str, set[str]] = field(default_factory=dict)
     spared: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    @property
+    def lacking(self) -> dict[str, set[str]]:
+        """Return {resource that they lack: the nodes that are known to be left out for it}."""
+        nodes: dict[str, set[str]] = {}
+        for reason in itertools.chain.from_iterable(reasons for _entry, reasons in self.waiting):
+            nodes.setdefault(reason.name, set()).update(reason.nodes or ())
+        return nodes
 
     def take(
         self,

@@ -34,6 +34,14 @@ class Interface:
 
 
 @dataclass(frozen=True)
+class LinkAddress:
+    """An address of the host, and the interface that has it ("" where that is not known)."""
+
+    address: str = ""
+    dev: str = ""
+
+
+@dataclass(frozen=True)
 class Route:
     """A route of the main table for IPv4."""
 
@@ -102,6 +110,8 @@ class Network:
 
     resolvers: tuple[Resolver, ...] = ()
     interfaces: tuple[Interface, ...] = ()
+    # None: not told, or an older release collected
+    addresses: tuple[LinkAddress, ...] | None = None
     rp_filter: int | None = None  # of all
     # of interfaces with routes; None: kube-proxy has no interface of its own
     arp_ignore: Mapping[str, int] | None = None

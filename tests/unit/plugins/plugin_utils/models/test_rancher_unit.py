@@ -79,3 +79,58 @@ def test_a_server_has_no_tunnel():
     found = rancher_unit.extract(document("rke2-server.service", lines=[LOST.format("10.0.0.9:1")]))
     assert found is not None
     assert found.lost == ()
+
+
+def configured(*settings, error=None, words=()):
+    rows = [{"line": 1, "key": key, "value": value} for key, value in settings]
+    file = {"path": "/etc/rancher/k3s/config.yaml", "error": error, "settings": rows}
+    made = document("k3s.service", words=words)
+    kubelet = made["collectors"]["kubelet"]["data"]
+    kubelet["distribution"] = {"program": "k3s", "files": [file]}
+    found = rancher_unit.extract(made)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "is_single"),
+    [
+        ("192.0.2.11", True),
+        ("fd00::11", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("127.0.0.1", False),
+        ("node.example.org", False),
+    ],
+)
+def test_addresses_of_which_the_loopback_is_no_part(value, is_single):
+    found = configured(("bind-address", value), ("kubelet-arg", f"--address={value}"))
+    for place in (found.bind_address, found.kubelet_address):
+        assert (place is not None) is is_single
+        assert place is None or (place.value, place.line) == (value, 1)
+
+
+def test_the_last_address_counts():
+    found = configured(("kubelet-arg", "address=192.0.2.11"), ("kubelet-arg", "address=0.0.0.0"))
+    assert found.kubelet_address is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "is_without"),
+    [
+        ((("egress-selector-mode", "disabled"),), (), True),
+        ((), ("k3s", "server", "--egress-selector-mode=disabled"), True),
+        ((("egress-selector-mode", "pod"),), (), False),
+        ((), (), False),
+    ],
+)
+def test_a_server_without_its_tunnel(settings, words, is_without):
+    assert configured(*settings, words=words).without_tunnel is is_without
+
+
+def test_a_configuration_that_is_not_known():
+    assert not configured(error="denied").is_read
+    assert configured().is_read
+    found = rancher_unit.extract(document("k3s.service"))
+    assert found is not None
+    assert not found.is_read

@@ -237,3 +237,16 @@ def test_for_which_addresses_arp_is_answered(tmp_path, names, everywhere, answer
         (tmp_path / name / "arp_ignore").write_text(f"{value}\n", encoding="ascii")
     rows = [{"to": "0.0.0.0/0", "dev": dev} for dev in ("eth0", "eth1", "eth0", "gone")]
     assert network.arp_ignore(names, rows, str(tmp_path)) == answer
+
+
+def test_addresses_with_their_interfaces(tmp_path):
+    (tmp_path / "net").mkdir()
+    line = "fd000000000000000000000000000002 03 40 00 80     eth0\n"
+    (tmp_path / "net" / "if_inet6").write_text(line)
+    told = [("127.0.0.1", "lo"), ("192.0.2.11", "eth0:1"), ("192.0.2.100", "vip")]
+    assert network.addresses(["lo", "eth0"], lambda: told, str(tmp_path)) == [
+        {"address": "192.0.2.11", "dev": "eth0"},
+        {"address": "192.0.2.100", "dev": ""},
+        {"address": "fd00::2", "dev": "eth0"},
+    ]
+    assert network.addresses(["lo"], lambda: None, str(tmp_path)) is None

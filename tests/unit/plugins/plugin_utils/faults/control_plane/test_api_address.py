@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.support import doubled_addresses
+
 CLOCK = 1_800_000_000.0
 FRONT = "https://192.0.2.10:6443"
 HANGS = "_ssl.c:1112: The handshake operation timed out"
@@ -166,3 +168,15 @@ def test_without_the_ways_it_is_unknown(world):
     for document in world.documents.values():
         document["collectors"]["api_way"] = {"status": "denied", "data": None}
     assert verdict(world) == "unknown"
+
+
+def test_two_machines_have_the_address(world):
+    doubled_addresses.machines(world)
+    doubled_addresses.give(world, "m2", "w1", address="192.0.2.10")
+    ways(world)
+    (one,) = found(world)
+    assert "m2, w1 have that address at the same time, and no API server runs on w1" in one.summary
+    assert "virtual_router_id" in one.remedy
+    assert "--server=https://ADDRESS:6443" in one.remedy
+    codes = {item.code: item for item in world.judge(faults={"KM178", "KM530"}).findings}
+    assert codes["KM178"].because == ("KM530",)
