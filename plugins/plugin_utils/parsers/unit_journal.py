@@ -59,6 +59,7 @@ _HEADER = re.compile(
 )
 _LOGRUS = re.compile(r'time="[^"]{1,64}" level=(fatal|error) msg="((?:[^"\\]|\\.)*)"')
 _MILDER = re.compile(r'time="[^"]{1,64}" level=(?:warning|info|debug|trace) ')
+_PASSED = re.compile(r'time="[^"]{1,64}" level=error ')
 # one that is not closed reaches to the end: no second try, whatever comes
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)(?:"|\\?$)', re.DOTALL)
 _WORSE = re.compile(
@@ -271,20 +272,22 @@ def errors_before(lines: Sequence[str], last: str) -> Sequence[str]:
     """Return the raw lines that may say why a program wrote its last one, newest first.
 
     These are the errors of that program, and what systemd says: a warning ends nothing, nor does
-    what a command of ExecStartPre wrote.
+    what a command of ExecStartPre wrote, nor an error of k3s or RKE2 behind which they went on.
     """
     entry = _ENTRY.fullmatch(last[:LONGEST])
     if entry is None:
         return lines[::-1]
-    name = entry.group(1)
-    entries = ((line, _ENTRY.fullmatch(line[:LONGEST])) for line in reversed(lines))
-    return [line for line, match in entries if match is None or _may_tell(match, name)]
-
-
-def _may_tell(entry: re.Match[str], name: str) -> bool:
-    if entry.group(1) == "systemd":
-        return True
-    return entry.group(1) == name and _is_error(entry.group(3))
+    kept, went_on = [], False
+    for line in reversed(lines):
+        match = _ENTRY.fullmatch(line[:LONGEST])
+        if match is None or match.group(1) == "systemd":
+            kept.append(line)
+        elif match.group(1) == entry.group(1):
+            text = match.group(3)
+            went_on = went_on or _MILDER.match(text) is not None
+            if _is_error(text) and not (went_on and _PASSED.match(text)):
+                kept.append(line)
+    return kept
 
 
 def last_error(start: Start) -> str:

@@ -230,7 +230,7 @@ def _with_cause(
     owner, unit = supervisor.read(document), shell_name(status.unit.name, "UNIT")
     return explained(
         hit,
-        _of_component(status.death) or (*_programs(owner, unit), *_runtime(status)),
+        _of_component(status.death) or (*_programs(owner, unit), *_runtime_within(status)),
         _texts(status, document),
         host.machine.version,
         is_of_program=True,
@@ -288,7 +288,7 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
     return (KUBELET, *(program for program in _WHOLE if program in unit))
 
 
-def _runtime(status: KubeletStatus) -> tuple[str, ...]:
+def _runtime_within(status: KubeletStatus) -> tuple[str, ...]:
     """Return the runtime within k3s or RKE2, where its end took the kubelet with it."""
     return ("containerd",) if status.runtime is not None else ()
 

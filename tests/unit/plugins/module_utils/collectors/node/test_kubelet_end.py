@@ -216,6 +216,7 @@ def test_a_file_that_is_not_there_is_said(rke2):
     [
         ("k3s", 'level=error msg="containerd exited: exit status 1"', True),
         ("rke2", 'level=error msg="containerd exited: exit status 1"', True),
+        ("k3s", "containerd: exit status 1", True),
         ("k3s", 'level=fatal msg="no-deploy flag is deprecated"', False),
         (None, 'level=error msg="containerd exited: exit status 1"', False),
     ],

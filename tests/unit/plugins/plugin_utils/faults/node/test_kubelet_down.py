@@ -948,3 +948,62 @@ def test_a_server_beside_an_agent_of_k3s_is_named(world, name, state, enabled, i
     _verdicts, (found,) = judged(world, unit, dead(taken, 1))
     assert ("k3s.service, the unit of a server" in found.summary) is is_named
     assert ("disable --now k3s.service" in found.remedy) is is_named
+
+
+FLANNEL = 'time="2026-11-29T13:56:36Z" level=fatal msg="flannel exited: <nil>"'
+K3S_FAILED = {
+    **LOOPS,
+    "name": "k3s.service",
+    "active_state": "failed",
+    "sub_state": "failed",
+    "exec_main_status": 1,
+}
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_what_k3s_says_when_it_is_stopped_is_no_cause(world, is_asked):
+    """k3s v1.21.2 ends with status 1 where systemctl stops it."""
+    stopping = [systemd("Stopping k3s.service - Lightweight Kubernetes...")] * is_asked
+    lines = [*AGAIN, HARMLESS, *stopping, entry(FLANNEL), *ended(1)]
+    _verdicts, (found,) = judged(world, K3S_FAILED, lines)
+    assert found.code == "KM502"
+    assert ("systemctl stop" in found.summary) is is_asked
+    assert ("flannel exited" in found.summary) is not is_asked
+
+
+def test_the_next_start_that_has_only_begun_hides_no_cause(world):
+    begun = [
+        *AGAIN,
+        entry("modprobe: FATAL: Module overlay not found in directory /lib/modules/6.1").replace(
+            "kubelet[", "modprobe["
+        ),
+    ]
+    lines = [*dead(failed("unknown flag: --no-such-flag"), 1), *begun]
+    _verdicts, findings = judged(world, {**LOOPS, "exec_main_status": 1}, lines)
+    assert [item.code for item in findings] == ["KM505"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        # what every agent of k3s in a container logs, and goes on
+        'level=error msg="Failed to set sysctl: open {}: permission denied"',
+        'level=warning msg="ipset unavailable: Ipset utility not found"',
+    ],
+)
+def test_a_line_that_ends_nothing_is_no_cause(world, before):
+    path = "/proc/sys/net/netfilter/nf_conntrack_max"
+    line = entry(f'time="2026-11-29T13:54:51Z" {before.format(path)}')
+    _verdicts, findings = judged(
+        world,
+        {**LOOPS, "exec_main_status": 1},
+        [
+            *AGAIN,
+            line,
+            entry('time="2026-11-29T13:54:52Z" level=info msg=on'),
+            entry("bye"),
+            *ended(1),
+        ],
+    )
+    assert findings
+    assert not any("Known cause" in item.summary for item in findings)

@@ -15,6 +15,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubele
 STAMP = "2027-01-15T07:59:00+0000 w1"
 STARTED = f"{STAMP} systemd[1]: Starting Lightweight Kubernetes..."
 EXITED = f'{STAMP} k3s[70]: time="x" level=error msg="containerd exited: exit status 1"'
+PRINTED = f"{STAMP} k3s[70]: containerd: exit status 1"  # v1.21
 ENDED = f"{STAMP} systemd[1]: k3s.service: Main process exited, code=exited, status=1/FAILURE"
 FATAL = (
     'time="2025-03-15T12:07:55Z" level=fatal msg="Failed to run CRI service" error="failed to'
@@ -32,6 +33,7 @@ def end(journal, lines):
     ("journal", "lines", "found"),
     [
         ((STARTED, EXITED), (INFO, FATAL), True),
+        ((STARTED, PRINTED), (INFO, FATAL), True),
         # it runs, or says nothing of its end, or k3s did not end for it
         ((STARTED, EXITED), (INFO,), False),
         ((STARTED, EXITED), (), False),

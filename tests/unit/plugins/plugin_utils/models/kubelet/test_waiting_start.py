@@ -264,14 +264,18 @@ def test_an_agent_that_cannot_work_with_its_configuration():
     [
         # k3s 1.21, and later releases, which name their balancers
         ("Running load balancer 127.0.0.1:6444 -> [192.0.2.9:6443]", "", "192.0.2.9:6443"),
-        ("Running load balancer k3s-agent 127.0.0.1:6444 -> [192.0.2.9:6443]", "", "192.0.2.9:6443"),
+        (
+            "Running load balancer k3s-agent 127.0.0.1:6444 -> [192.0.2.9:6443]",
+            "",
+            "192.0.2.9:6443",
+        ),
         ("Starting k3s agent v1.21.2+k3s1", "192.0.2.8:6443", "192.0.2.8:6443"),
         ("Starting k3s agent v1.21.2+k3s1", "", "SERVER:6443"),
     ],
 )
 def test_a_server_that_gives_no_answer_is_named(balancer, server, address):
     line = logged(
-        r'failed to get CA certs: Get \"https://127.0.0.1:6444/cacerts\": read tcp'
+        r"failed to get CA certs: Get \"https://127.0.0.1:6444/cacerts\": read tcp"
         " 127.0.0.1:4034->127.0.0.1:6444: read: connection reset by peer",
         "error",
     )
