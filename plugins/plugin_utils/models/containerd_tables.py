@@ -18,7 +18,7 @@ from ..parsers import release_number
 
 CRI = {1: "plugins.cri", 2: "plugins.io.containerd.grpc.v1.cri"}
 RUNTIME, IMAGES = "plugins.io.containerd.cri.v1.runtime", "plugins.io.containerd.cri.v1.images"
-TWO = ("2.0.0-beta.0", "3.0.0-rc.0")
+TWO = ("2.0.0-rc.0", "3.0.0-rc.0")
 PLUGINS = (*CRI.values(), RUNTIME, IMAGES)
 SYSTEMD, OLD_SYSTEMD = "SystemdCgroup", "systemd_cgroup"
 SANDBOX_IMAGE, SANDBOX = "sandbox_image", "sandbox"

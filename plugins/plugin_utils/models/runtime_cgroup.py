@@ -27,7 +27,7 @@ from .result import EvidenceRef
 
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
 FIRST_ASKING = (1, 31)  # KubeletCgroupDriverFromCRI is beta, and on
-FIRST_TELLING = {"containerd": "2.0.0-beta.0", "cri-o": "1.28.0"}
+FIRST_TELLING = {"containerd": "2.0.0-rc.0", "cri-o": "1.28.0"}
 KEY = "SystemdCgroup"
 ROOTS = {"kubepods.slice": SYSTEMD, "kubepods": CGROUPFS}
 
