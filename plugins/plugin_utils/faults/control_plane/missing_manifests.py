@@ -33,7 +33,7 @@ _REFUSED = "connection"
 
 def of_host(host: Host, document: Mapping[str, Any]) -> Detection | None:
     """Return the hit of a host that should run a control plane and has no manifest of it."""
-    kubelet, manifests = (contract.answer(document, answer) for answer in (Kubelet, Manifests))
+    kubelet, manifests = contract.answer(document, Kubelet), contract.answer(document, Manifests)
     is_known = host.statuses.get("instances") == "ok" and not host.missing("manifests")
     if not is_known or kubelet.process is None or _has_components(host):
         return None
@@ -58,7 +58,7 @@ def _own_server(host: Host, document: Mapping[str, Any]) -> str:
     way, system = host.api_way, contract.answer(document, System)
     if way is None or way.failed != _REFUSED or "refused" not in (way.error or ""):
         return ""
-    if way.address is None or way.address not in system.addresses:
+    if way.address is None or way.address not in (system.addresses or ()):
         return ""
     return one_line(way.server or way.address, 200)
 
