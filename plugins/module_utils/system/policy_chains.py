@@ -7,6 +7,7 @@ k3s has that controller in itself, k0s as a pod. Their rules are listed only whe
 one of the two, and the kernel has a table already, so that no list loads a module.
 """
 
+import collections
 import os
 import re
 
@@ -38,10 +39,14 @@ def switch(kubelet):
     if procfs.flag(argv, SWITCH) in ("true", "") or "--" + SWITCH in argv:
         return "--" + SWITCH
     for file in (kubelet.get("distribution") or {}).get("files") or ():
-        for row in file.get("settings") or ():
-            if row.get("key") == SWITCH and row.get("value") == "true":
-                return "{}:{}".format(files.one_line(file.get("path") or "", 300), row.get("line"))
+        lines = [row["line"] for row in file["settings"] if _is_on(row)]
+        if lines:
+            return "{}:{}".format(files.one_line(file["path"], 300), lines[-1])
     return ""
+
+
+def _is_on(row):
+    return row["key"] == SWITCH and row["value"] == "true"
 
 
 def collect(kubelet, proc="/proc", save=run, signs=SIGNS):
@@ -53,7 +58,7 @@ def collect(kubelet, proc="/proc", save=run, signs=SIGNS):
     router = has_router(signs)
     if not router and (kubelet.get("distribution") or {}).get("program") != K3S:
         return None
-    found = []
+    backends = []
     for backend in _backends(proc):
         try:
             text = save(["iptables-" + backend + "-save", "-t", "filter"], SECONDS, MAX_RULES)
@@ -61,8 +66,8 @@ def collect(kubelet, proc="/proc", save=run, signs=SIGNS):
             continue
         row = read(text)
         if row is not None:
-            found.append(dict(row, backend=backend))
-    return {"router": router, "off": switch(kubelet), "backends": found}
+            backends.append(dict(row, backend=backend))
+    return {"router": router, "off": switch(kubelet), "backends": backends}
 
 
 def _backends(proc):
@@ -84,19 +89,11 @@ def read(text):
     chains = [line[1:].partition(" ")[0] for line in lines if line.startswith(":KUBE-")]
     if not any(chain.startswith(CONTROLLER) for chain in chains):
         return None
-    counts, linked = {}, []
-    for line in lines:
-        match = _RULE.match(line)
-        if match is None:
-            continue
-        chain, rule = match.groups()
-        if chain.startswith(CONTROLLER):
-            counts[(chain, rule)] = counts.get((chain, rule), 0) + 1
-        elif not chain.startswith("KUBE-") and "-j " + CONTROLLER in rule:
-            linked.append(files.one_line(chain, 60))
-    doubled = [(key, count) for key, count in counts.items() if count > 1]
+    rules = [match.groups() for match in map(_RULE.match, lines) if match]
+    counts = collections.Counter(rule for rule in rules if rule[0].startswith(CONTROLLER))
+    doubled = [rule for rule in counts.items() if rule[1] > 1]
     return {
-        "linked": list(dict.fromkeys(linked))[:10],
+        "linked": _linked(rules),
         "pods": sum(chain.startswith(PODS) for chain in chains),
         "policies": sum(chain.startswith(POLICIES) for chain in chains),
         "rules": sum(counts.values()),
@@ -109,3 +106,11 @@ def read(text):
             for (chain, rule), count in doubled[:MAX_DOUBLES]
         ],
     }
+
+
+def _linked(rules):
+    """Return the kernel's chains that lead to those of the controller."""
+    chains = [chain for chain, rule in rules if "-j " + CONTROLLER in rule]
+    return [files.one_line(chain, 60) for chain in dict.fromkeys(chains) if "KUBE-" not in chain][
+        :10
+    ]

@@ -115,9 +115,9 @@ def dropped(cri: Cri) -> tuple[Dropped, ...]:
 
     A line that sets what is the default anyway is none of them.
     """
-    newer, own = _newer(cri), _in_own_files(cri)
-    if newer is None or own:
-        return own
+    newer, ignored = _newer(cri), _in_own_files(cri)
+    if newer is None or ignored:
+        return ignored
     lines = list(_lines(cri))
     kept = {_kind(line) for file, line in lines if _is_new(file, line)}
     return tuple(
@@ -132,11 +132,7 @@ def _in_own_files(cri: Cri) -> tuple[Dropped, ...]:
 
     Only files of one version are judged, of which containerd reads each alike.
     """
-    is_two = release_number.is_within(cri.version, FIRST, NEXT)
-    versions = {file.version or 0 for file in cri.files}
-    if cri.name != "containerd" or not is_two or any(file.error for file in cri.files):
-        return ()
-    if versions not in ({OLD}, {NEW}):
+    if not _is_of_one_version(cri):
         return ()
     kept = {_kind(line) for _file, line in _lines(cri) if _has_new_table(line)}
     return tuple(
@@ -144,6 +140,15 @@ def _in_own_files(cri: Cri) -> tuple[Dropped, ...]:
         for file, line in _lines(cri)
         if _is_ignored(file, line) and _kind(line) not in kept and not _is_default(cri, line)
     )[:MOST]
+
+
+def _is_of_one_version(cri: Cri) -> bool:
+    """Tell whether containerd 2 reads files that all have one version."""
+    is_two = release_number.is_within(cri.version, FIRST, NEXT)
+    versions = {file.version or 0 for file in cri.files}
+    if cri.name != "containerd" or not is_two or any(file.error for file in cri.files):
+        return False
+    return versions in ({OLD}, {NEW})
 
 
 def _is_ignored(file: ConfigFile, line: ConfigLine) -> bool:

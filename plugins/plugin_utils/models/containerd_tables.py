@@ -57,10 +57,7 @@ def not_read(file: ConfigFile, line: ConfigLine, release: str = "") -> str:
 
     release: of containerd, where it is known
     """
-    version = file.version or 1
-    is_new = version < 3 and _is_new_table(line) and release_number.is_within(release, *TWO)
-    if is_new:
-        version = 3
+    version = _version(file, line, release)
     if not _is_of_cri(line.table) or _is_read(version, line):
         return ""
     is_of_other = any(_is_within(line.table, plugin) for plugin in _of_others(version))
@@ -72,8 +69,13 @@ def not_read(file: ConfigFile, line: ConfigLine, release: str = "") -> str:
     return f"{reason}{_instead(version, line.key)}"
 
 
-def _is_new_table(line: ConfigLine) -> bool:
-    return any(_is_within(line.table, plugin) for plugin in (RUNTIME, IMAGES))
+def _version(file: ConfigFile, line: ConfigLine, release: str) -> int:
+    """Return by which version of the configuration containerd reads a line."""
+    is_new = any(_is_within(line.table, plugin) for plugin in (RUNTIME, IMAGES))
+    version = file.version or 1
+    if is_new and release_number.is_within(release, *TWO):
+        return max(version, 3)
+    return version
 
 
 def _is_of_cri(table: str) -> bool:

@@ -61,14 +61,19 @@ def drivers(document: Mapping[str, Any]) -> Drivers | None:
         return None
     configured = Drivers(setting.value if setting else CGROUPFS, runtime, setting)
     version = pflag.parse_version(_version(document))
-    if cri.driver is None and (version is None or not _tells(cri)):
-        return configured
-    if version is not None and version < FIRST_ASKING:
+    if not _is_asked(cri, version):
         return configured
     shown = _shown(document, runtime)
     if shown is None and version is not None:
         return Drivers(runtime, runtime, setting)
     return shown
+
+
+def _is_asked(cri: Cri, version: tuple[int, int] | None) -> bool:
+    """Tell whether the kubelet asks its runtime for the driver, and gets an answer."""
+    if version is None:
+        return cri.driver is not None
+    return version >= FIRST_ASKING and (cri.driver is not None or _tells(cri))
 
 
 def _tells(cri: Cri) -> bool:

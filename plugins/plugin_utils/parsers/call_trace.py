@@ -56,14 +56,15 @@ class CallTrace:
             return ""
         parts = []
         if self.bpf:
-            names = f" {', '.join(self.programs)}" if self.programs else ""
-            parts.append(f"a BPF program{names} ({self.bpf})")
+            names = " ".join(("a BPF program", ", ".join(self.programs))).strip()
+            parts.append(f"{names} ({self.bpf})")
         if self.modules:
             parts.append(f"the module {', '.join(map(_module, self.modules))}")
         calls = " < ".join(self.calls[:SHOWN])
-        where = f" in {' and '.join(parts)}" if parts else ""
-        at = f": {calls}" if calls else ""
-        return f"; its call trace was{where}{at}" if where else f"; it was in {calls}"
+        if not parts:
+            return f"; it was in {calls}"
+        code = " and ".join(parts)
+        return "; its call trace was in " + ": ".join(part for part in (code, calls) if part)
 
     @property
     def advice(self) -> str:

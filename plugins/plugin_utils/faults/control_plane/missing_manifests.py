@@ -39,18 +39,19 @@ def of_host(host: Host, document: Mapping[str, Any]) -> Detection | None:
         return None
     if ADMIN not in host.installer:
         return None
-    left = tuple(name for name in manifests.usual or () if name in _FILES)
+    unread = tuple(name for name in manifests.usual or () if name in _FILES)
     server = _own_server(host, document)
-    if not left and not server:
+    if not unread and not server:
         return None
-    return _hit(host, document, left, server)
+    return _hit(host, document, unread, server)
 
 
 def _has_components(host: Host) -> bool:
     """Tell whether a component runs here, or has a manifest or a unit of systemd."""
     plane = host.control_plane
-    shown = plane is not None and (plane.files or plane.processes or plane.broken or plane.unread)
-    return bool(shown) or bool(host.unit_components)
+    if plane is None:
+        return bool(host.unit_components)
+    return any((plane.files, plane.processes, plane.broken, plane.unread, host.unit_components))
 
 
 def _own_server(host: Host, document: Mapping[str, Any]) -> str:
@@ -63,14 +64,16 @@ def _own_server(host: Host, document: Mapping[str, Any]) -> str:
     return one_line(way.server or way.address, 200)
 
 
-def _hit(host: Host, document: Mapping[str, Any], left: tuple[str, ...], server: str) -> Detection:
+def _hit(
+    host: Host, document: Mapping[str, Any], unread: tuple[str, ...], server: str
+) -> Detection:
     folder = one_line(contract.answer(document, Kubelet).static_pod_path or "", 200)
     return Detection(
         "no component of the control plane runs: its kubelet"
         f" {_reads(host, folder)}; it ends the static pods of a folder that it does not read"
-        f"{_shown(left, server)}",
-        tuple(_proofs(host, document, folder, left)),
-        _advice(folder, left),
+        f"{_shown(unread, server)}",
+        tuple(_proofs(host, document, folder, unread)),
+        _advice(folder, unread),
         host=host.host,
         node=host.node,
         component=API_SERVER,
@@ -86,14 +89,14 @@ def _reads(host: Host, folder: str) -> str:
     return f"reads static pods from {folder} (staticPodPath), {state}"
 
 
-def _shown(left: tuple[str, ...], server: str) -> str:
-    if left:
-        return f". {', '.join(left)} lie in {USUAL}"
+def _shown(unread: tuple[str, ...], server: str) -> str:
+    if unread:
+        return f". {', '.join(unread)} lie in {USUAL}"
     return f". Nothing listens at {server}, the API server of this kubelet, on this very machine"
 
 
 def _proofs(
-    host: Host, document: Mapping[str, Any], folder: str, left: tuple[str, ...]
+    host: Host, document: Mapping[str, Any], folder: str, unread: tuple[str, ...]
 ) -> Iterator[EvidenceRef]:
     config = kubelet_config.read(contract.answer(document, Kubelet))
     setting = config.setting("staticPodPath", "pod-manifest-path")
@@ -102,21 +105,21 @@ def _proofs(
     if folder:
         text = "no manifest of a component of the control plane"
         yield EvidenceRef("file", host.host, path=folder, text=text)
-    if left:
-        yield EvidenceRef("file", host.host, path=USUAL, text=", ".join(left))
+    if unread:
+        yield EvidenceRef("file", host.host, path=USUAL, text=", ".join(unread))
     yield EvidenceRef("file", host.host, path=ADMIN, text="kubeadm made a control plane here")
 
 
-def _advice(folder: str, left: tuple[str, ...]) -> str:
+def _advice(folder: str, unread: tuple[str, ...]) -> str:
     if folder == USUAL:
         return (
             f"bring the manifests back to {USUAL}: where someone put them aside (ls -la"
             " /etc/kubernetes, /etc/kubernetes/tmp has those before an upgrade by kubeadm), move"
             " them there again, and systemctl status kubelet"
         )
-    where = "where the manifests lie" if left else "kubeadm's folder, where the manifests belong"
+    reason = "where the manifests lie" if unread else "kubeadm's folder, where the manifests belong"
     return (
-        f"set staticPodPath: {USUAL} ({where}) in the kubelet's configuration (kubeadm:"
+        f"set staticPodPath: {USUAL} ({reason}) in the kubelet's configuration (kubeadm:"
         " /var/lib/kubelet/config.yaml; --pod-manifest-path where it is a flag), then systemctl"
         " restart kubelet; crictl ps shows etcd and kube-apiserver within a minute. Own static pods"
         f" go into {USUAL} too: a kubelet reads one folder"

@@ -37,8 +37,8 @@ def hits(cluster: Cluster, host: Host) -> Iterator[Detection]:
 def _off(cluster: Cluster) -> str:
     """Return what switches the controller off, which servers of k3s say for all nodes, else ""."""
     answers = (host.network.answer.policy_chains for host in cluster.hosts)
-    found = [one_line(row.off, 300) for row in answers if row is not None and row.off]
-    return found[0] if found else ""
+    places = (one_line(row.off, 300) for row in answers if row is not None and row.off)
+    return next(places, "")
 
 
 def _has_router(cluster: Cluster, chains: PolicyChains) -> bool:
@@ -74,7 +74,7 @@ def _doubled(host: Host, rules: PolicyRules) -> Detection:
         tuple(_proof(host, rules, f"{row.count} times: -A {row.chain} {row.rule}") for row in rows),
         "update kube-router (k3s has it in itself), drain the node and boot it, or empty the"
         f" chains once ({_emptied(rules)}) and restart kube-router on that node (k3s: systemctl"
-        " restart k3s or k3s-agent), which makes them anew",
+        " restart k3s or k3s-agent), which makes them again",
         host=host.host,
         node=host.node,
         component=COMPONENT,

@@ -23,7 +23,7 @@ from ..base import Detection
 # Deckhouse's steps, and a kubelet that has no unit yet.
 STEPS, PROGRAM = "/var/lib/bashible", "/kubelet"
 FOLDERS = ("/bin", "/sbin")
-# Units that systemd makes anew at each boot and at each daemon-reload.
+# Units that systemd makes again at each boot and at each daemon-reload.
 MADE = frozenset(("fstab", "generator", "gpt-auto", "kernel", "zram-generator"))
 SHOWN = 3
 
@@ -50,16 +50,16 @@ def of_host(
     place, undone: how a source is shown, and kept off
     """
     node = swap_node.read(document)
-    own = [swap for swap in node.on or () if node.owns_swap(swap)]
-    if not own:
+    swaps = [swap for swap in node.on or () if node.owns_swap(swap)]
+    if not swaps:
         return None
-    sources = list(dict.fromkeys([*(swap.source for swap in own), *node.coming()]))
-    known = [source for source in sources if source.origin not in ("hand", "unknown")]
+    sources = list(dict.fromkeys([*(swap.source for swap in swaps), *node.coming()]))
+    causes = [source for source in sources if source.origin not in ("hand", "unknown")]
     return Detection(
-        f"swap is on ({_names(own)}), and this machine has no kubelet yet: one ends at its start"
-        f" where failSwapOn is not false{_back(known)}",
-        (*_proofs(host, own), *(place(host, source) for source in known[:SHOWN])),
-        _advice(own, known, undone),
+        f"swap is on ({_names(swaps)}), and this machine has no kubelet yet: one ends at its start"
+        f" where failSwapOn is not false{_back(causes)}",
+        (*_proofs(host, swaps), *(place(host, source) for source in causes[:SHOWN])),
+        _advice(swaps, causes, undone),
         host=host.host,
         node=host.node,
         component="kubelet",
@@ -67,23 +67,23 @@ def of_host(
     )
 
 
-def _names(own: Iterable[Running]) -> str:
-    return ", ".join(one_line(swap.active.path, 80) for swap in list(own)[:SHOWN])
+def _names(swaps: Iterable[Running]) -> str:
+    return ", ".join(one_line(swap.active.path, 80) for swap in list(swaps)[:SHOWN])
 
 
-def _units(known: Iterable[Source]) -> list[str]:
+def _units(causes: Iterable[Source]) -> list[str]:
     """Return the units that swap.target starts again whenever a start of another one needs it."""
-    return [one_line(row.unit, 80) for row in known if row.unit and row.origin in MADE][:SHOWN]
+    return [one_line(row.unit, 80) for row in causes if row.unit and row.origin in MADE][:SHOWN]
 
 
-def _back(known: list[Source]) -> str:
+def _back(causes: list[Source]) -> str:
     """Return what brings it back, as a clause, or ""."""
-    if not known:
+    if not causes:
         return ""
-    first = known[0]
+    first = causes[0]
     comes = "brings it back at each boot" if first.on else "made it"
     text = f"; {first.origin} ({one_line(first.place, 120)}) {comes}"
-    units = _units(known)
+    units = _units(causes)
     if units:
         text += (
             f", and swap.target starts {units[0]} again after a swapoff or systemctl stop, which"
@@ -92,10 +92,10 @@ def _back(known: list[Source]) -> str:
     return text
 
 
-def _advice(own: list[Running], known: list[Source], undone: Callable[[Source], str]) -> str:
-    masks = [f"systemctl mask {unit}" for unit in _units(known)]
-    lasting = [undone(source) for source in known]
-    paths = ", ".join(f"swapoff {one_line(swap.active.path, 80)}" for swap in own[:SHOWN])
+def _advice(swaps: list[Running], causes: list[Source], undone: Callable[[Source], str]) -> str:
+    masks = [f"systemctl mask {unit}" for unit in _units(causes)]
+    lasting = [undone(source) for source in causes]
+    paths = ", ".join(f"swapoff {one_line(swap.active.path, 80)}" for swap in swaps[:SHOWN])
     first = ", ".join(dict.fromkeys([*masks, *lasting])) or "nothing known brings it back"
     return (
         f"first keep it off: {first}; then {paths}, and let the set-up of the node go on (systemctl"
@@ -103,8 +103,8 @@ def _advice(own: list[Running], known: list[Source], undone: Callable[[Source], 
     )
 
 
-def _proofs(host: Host, own: list[Running]) -> Iterator[EvidenceRef]:
-    for swap in own[:SHOWN]:
+def _proofs(host: Host, swaps: list[Running]) -> Iterator[EvidenceRef]:
+    for swap in swaps[:SHOWN]:
         row = swap.active
         text = f"{row.path} {row.kind} {row.size_kib} KiB, {row.used_kib} KiB used"
         yield EvidenceRef("file", host.host, path="/proc/swaps", text=one_line(text, 200))
