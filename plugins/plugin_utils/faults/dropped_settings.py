@@ -73,14 +73,23 @@ def proofs(host: str | None, rows: Iterable[Dropped]) -> list[EvidenceRef]:
             host,
             path=row.path,
             line=row.line.line,
-            text=f"version = 2, [{row.line.table}] {row.line.key} = {row.line.value}",
+            text=f"version = {row.version}, [{row.line.table}] {row.line.key} = {row.line.value}",
         )
         for row in rows
     ]
 
 
 def advice(row: Dropped) -> str:
-    """Return how both files get the same version."""
+    """Return how the lines get where containerd reads them."""
+    if row.is_of_one_file:
+        return (
+            f'move what {row.file} has below [plugins."io.containerd.grpc.v1.cri"] to the tables'
+            " of containerd 2, runtimes below"
+            " [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.NAME];"
+            f" containerd config dump then has {row.line.key}; systemctl restart containerd on that"
+            " node loads it. What wrote those lines (an installer or an operator of the runtime)"
+            " has to write them so, too"
+        )
     return (
         f"write {row.file} with version = 3 and its tables: registry below"
         " [plugins.'io.containerd.cri.v1.images'.registry], sandbox_image as sandbox below"

@@ -44,6 +44,7 @@ from . import (
     control_plane,
     default_runtime,
     etcd_damage,
+    etcd_initial_state,
     etcd_revisions,
     file_policies,
     held_addresses,
@@ -74,6 +75,7 @@ from .containerd_merge import Dropped
 from .control_plane import ControlPlane
 from .cpu_manager import Pinning
 from .etcd_damage import Damage
+from .etcd_initial_state import InitialState
 from .etcd_revisions import Ahead
 from .file_policies import Policies
 from .held_addresses import HeldAddresses
@@ -168,6 +170,7 @@ class Host:
     # what components log that are system:anonymous for the API server, by component
     anonymous: Mapping[str, str] = field(default_factory=dict)
     unit_components: frozenset[str] = frozenset()  # those that run as units of systemd
+    etcd_initial: InitialState = field(default_factory=InitialState)
     busy: Busy = field(default_factory=Busy)
     runtime_work: RuntimeWork = field(default_factory=RuntimeWork)
     kubelet_root: str = ""  # the folder of its kubelet where it is not the usual one
@@ -373,6 +376,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         memory_kills=memory_kills.extract(document),
         anonymous=anonymous_client.extract(document),
         unit_components=anonymous_client.running(document),
+        etcd_initial=etcd_initial_state.extract(document, plane),
         busy=kubelet_busy.extract(document),
         runtime_work=runtime_work.extract(document),
         kubelet_root=kubelet_config.other_root(kubelet.argv),

@@ -4,7 +4,8 @@
 """The tables in which containerd's CRI reads a key, by the version of the file. Pure.
 
 containerd takes a key of the CRI in another table, logs nothing, and works with its default. The
-name of a runtime stands for itself.
+name of a runtime stands for itself. containerd 2 finds a plugin by the name of its table and moves
+what a former name has, so that it reads the tables of version 3 in files of versions 1 and 2 too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import re
 
 from ..evidence.answers.node.cri import ConfigFile, ConfigLine
 from ..evidence.document import one_line
+from ..parsers import release_number
 
 CRI = {1: "plugins.cri", 2: "plugins.io.containerd.grpc.v1.cri"}
 RUNTIME, IMAGES = "plugins.io.containerd.cri.v1.runtime", "plugins.io.containerd.cri.v1.images"
+TWO = ("2.0.0-rc.0", "3.0.0-rc.0")
 PLUGINS = (*CRI.values(), RUNTIME, IMAGES)
 SYSTEMD, OLD_SYSTEMD = "SystemdCgroup", "systemd_cgroup"
 SANDBOX_IMAGE, SANDBOX = "sandbox_image", "sandbox"
@@ -47,12 +50,14 @@ _NAMES = {
 _INNER = re.compile(r"\.(?:options|cni)(?:\.|$)")
 
 
-def not_read(file: ConfigFile, line: ConfigLine) -> str:
+def not_read(file: ConfigFile, line: ConfigLine, release: str = "") -> str:
     """Return why a line has no effect in a file of this version, or "".
 
     Only a table that nothing but the CRI has, or none at all, is judged.
+
+    release: of containerd, where it is known
     """
-    version = file.version or 1
+    version = _version(file, line, release)
     if not _is_of_cri(line.table) or _is_read(version, line):
         return ""
     is_of_other = any(_is_within(line.table, plugin) for plugin in _of_others(version))
@@ -62,6 +67,15 @@ def not_read(file: ConfigFile, line: ConfigLine) -> str:
         return f"a table that version {version} of the configuration does not read"
     reason = f"a table where containerd does not read {one_line(line.key, 80)}"
     return f"{reason}{_instead(version, line.key)}"
+
+
+def _version(file: ConfigFile, line: ConfigLine, release: str) -> int:
+    """Return by which version of the configuration containerd reads a line."""
+    is_new = any(_is_within(line.table, plugin) for plugin in (RUNTIME, IMAGES))
+    version = file.version or 1
+    if is_new and release_number.is_within(release, *TWO):
+        return max(version, 3)
+    return version
 
 
 def _is_of_cri(table: str) -> bool:

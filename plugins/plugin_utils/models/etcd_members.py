@@ -214,9 +214,13 @@ def _state_by_others(cluster: Cluster, member: Member, host: Host | None) -> tup
         return UP, "other members are connected to it"
     if witnesses:
         return DOWN, f"no connection to it from {', '.join(sorted(witnesses))}"
-    if host is not None and host.status == "ok" and has_no_process(host):
+    if host is None or host.status != "ok" or not has_no_process(host):
+        return UNKNOWN, ""
+    if not host.etcd_initial.unit:
         return DOWN, "no process of it runs"
-    return UNKNOWN, ""
+    if member.name:
+        return UNKNOWN, ""
+    return DOWN, f"{host.etcd_initial.unit} of its host runs without joining"
 
 
 def _is_mute(host: Host) -> bool:

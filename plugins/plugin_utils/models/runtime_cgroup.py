@@ -19,7 +19,7 @@ from ..evidence.answers.node.cri import ConfigFile, ConfigLine, Cri
 from ..evidence.answers.node.kubelet import Kubelet
 from ..evidence.answers.node.pinning import Pinning
 from ..evidence.document import one_line
-from ..parsers import pflag
+from ..parsers import pflag, release_number
 from . import containerd_merge, containerd_tables
 from .kubelet import config as kubelet_config
 from .kubelet.config import Setting
@@ -27,6 +27,7 @@ from .result import EvidenceRef
 
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
 FIRST_ASKING = (1, 31)  # KubeletCgroupDriverFromCRI is beta, and on
+FIRST_TELLING = {"containerd": "2.0.0-rc.0", "cri-o": "1.28.0"}
 KEY = "SystemdCgroup"
 ROOTS = {"kubepods.slice": SYSTEMD, "kubepods": CGROUPFS}
 
@@ -59,15 +60,26 @@ def drivers(document: Mapping[str, Any]) -> Drivers | None:
     if runtime is None or kubelet.process is None or not config.certain(setting):
         return None
     configured = Drivers(setting.value if setting else CGROUPFS, runtime, setting)
-    if cri.driver is None:
-        return configured
     version = pflag.parse_version(_version(document))
-    if version is not None and version < FIRST_ASKING:
+    if not _is_asked(cri, version):
         return configured
     shown = _shown(document, runtime)
     if shown is None and version is not None:
         return Drivers(runtime, runtime, setting)
     return shown
+
+
+def _is_asked(cri: Cri, version: tuple[int, int] | None) -> bool:
+    """Tell whether the kubelet asks its runtime for the driver, and gets an answer."""
+    if version is None:
+        return cri.driver is not None
+    return version >= FIRST_ASKING and (cri.driver is not None or _tells(cri))
+
+
+def _tells(cri: Cri) -> bool:
+    """Tell whether a kubelet is told a driver, although this run was not told one."""
+    first = FIRST_TELLING.get(cri.name)
+    return first is not None and release_number.is_within(cri.version, first, "999")
 
 
 def _shown(document: Mapping[str, Any], runtime: str) -> Drivers | None:
@@ -123,7 +135,7 @@ def unread(document: Mapping[str, Any]) -> str:
 
 def _not_read(cri: Cri, file: ConfigFile, line: ConfigLine) -> str:
     """Return why a line has no effect: by its own file, or by what that is merged with."""
-    reason = containerd_tables.not_read(file, line)
+    reason = containerd_tables.not_read(file, line, cri.version or "")
     row = containerd_merge.of_line(containerd_merge.dropped(cri), file, line)
     if reason or row is None:
         return reason

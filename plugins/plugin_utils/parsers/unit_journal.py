@@ -26,7 +26,7 @@ text is removed before the search, and the pid in a header is compared.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..evidence.document import ends, one_line
@@ -277,17 +277,26 @@ def errors_before(lines: Sequence[str], last: str) -> Sequence[str]:
     entry = _ENTRY.fullmatch(last[:LONGEST])
     if entry is None:
         return lines[::-1]
-    kept, went_on = [], False
+    kept, is_end = [], _ends_it()
     for line in reversed(lines):
         match = _ENTRY.fullmatch(line[:LONGEST])
-        if match is None or match.group(1) == "systemd":
+        is_own = match is not None and match.group(1) == entry.group(1)
+        is_of_systemd = match is None or match.group(1) == "systemd"
+        if is_of_systemd or (is_own and match is not None and is_end(match.group(3))):
             kept.append(line)
-        elif match.group(1) == entry.group(1):
-            text = match.group(3)
-            went_on = went_on or _MILDER.match(text) is not None
-            if _is_error(text) and not (went_on and _PASSED.match(text)):
-                kept.append(line)
     return kept
+
+
+def _ends_it() -> Callable[[str], bool]:
+    """Return what tells of lines, the newest first, whether each is an error that may end it."""
+    went_on = False
+
+    def is_end(text: str) -> bool:
+        nonlocal went_on
+        went_on = went_on or _MILDER.match(text) is not None
+        return _is_error(text) and not (went_on and _PASSED.match(text))
+
+    return is_end
 
 
 def last_error(start: Start) -> str:
@@ -296,7 +305,8 @@ def last_error(start: Start) -> str:
     It need not be why the process ended: it is quoted where no cause is known. What the end of the
     process cancelled comes after that, and counts only where there is no other error.
     """
-    errors = [line for line in reversed(start.lines) if _is_error(line.text)]
+    is_end = _ends_it()
+    errors = [line for line in reversed(start.lines) if is_end(line.text)]
     causes = (line for line in errors if not component_log.follows_end(line.text))
     error = next(causes, next(iter(errors), None))
     if error is None:

@@ -53,6 +53,7 @@ UNITS = (
 TRACES = (
     "/var/lib/kubelet",
     "/etc/kubernetes",
+    "/var/lib/bashible",  # Deckhouse, from its first step on
     "/var/lib/etcd",
     "/etc/etcd",
     "/etc/etcd.env",

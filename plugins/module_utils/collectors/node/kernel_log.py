@@ -12,8 +12,9 @@ import os
 import re
 import time
 
+from ...logs import crash_files, repeated_lines
 from ...logs import lines as log_lines
-from ...logs import repeated_lines
+from ...logs.call_traces import CallTraces
 from ...logs.memory_kills import MemoryKills
 from ...system import files
 from ..base import Absent, Denied, Failed
@@ -23,6 +24,8 @@ CONTAINER = ("/run/systemd/container", "/run/.containerenv", "/.dockerenv")
 WINDOW = 3600  # seconds
 # Before auditd runs, the kernel's own queue of a boot is short.
 BOOTING, AUDIT = 300, "audit"
+# Below these the kernel prints which functions it was in.
+OOPS, TRACED = "oops", frozenset(("hang", "oops"))
 RECORD_BYTES, MAX_RECORDS, MAX_ROWS, LONGEST = 8192, 50000, 40, 400
 # Programs without which a node has no pods. The kernel names 15 characters of a program.
 _OWN = rb"kubelet|crio|kube-(?:apiserver|scheduler|controller|proxy|router|vip)"
@@ -99,6 +102,11 @@ CLASSES = (
     ),
     ("hang", rb"^INFO: task .{1,40} blocked for more than|soft lockup - CPU#|hard LOCKUP"),
     ("hang", rb"^(?:rcu: )?INFO: rcu_\w+ .{0,20}detected (?:expedited )?stall"),
+    (
+        OOPS,
+        rb"^kernel BUG at |^BUG: (?:unable to handle |kernel NULL )|^Unable to handle kernel "
+        rb"|^general protection fault[:,]|^Internal error: Oops",
+    ),
     ("interface", rb"^unregister_netdevice: waiting for "),
     ("neighbours", rb"neigh(?:bou?r)?: .{1,40}neighbou?r table overflow|^Neighbour table overflow"),
     ("connections", rb"nf_conntrack: table full, dropping packet"),
@@ -197,6 +205,12 @@ CLASSES = (
     (AUDIT, rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
 )
 _ANY = b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES)
+# What a kernel that ends says first.
+_PANIC = (
+    b"|".join(pattern for name, pattern in CLASSES if name == OOPS)
+    + rb"|^Kernel panic - not syncing|soft lockup - CPU#|hard LOCKUP"
+)
+MAX_ENDS, END_SECONDS = 3, 60.0
 # The bus of an SD card or eMMC, or of a chip: the line is the same.
 SDIO, BUSES = "sdio", "/sys/class/mmc_host"
 _BUS = re.compile(rb"^(mmc\d{1,3}): ")
@@ -205,11 +219,13 @@ _VARIES = re.compile(rb"0x[0-9a-f]+|[0-9a-f]{8,}|\d+")
 
 
 def collect(context):
-    """Return {since, cut, rows, kills} of what the kernel said in the last hour.
+    """Return {since, cut, rows, kills, panic} of what the kernel said in the last hour.
 
-    A row is {kind, count, first, last, line}: kind one of CLASSES, line the newest one; times are
-    seconds since the epoch. since: from when on the log was read; cut: whether it was not all read.
-    kills: {pid, program, at, scope} of what it killed for want of memory, since the log begins.
+    A row is {kind, count, first, last, line, trace}: kind one of CLASSES, line the newest one;
+    times are seconds since the epoch; trace: the functions that the kernel was in, innermost first.
+    since: from when on the log was read; cut: whether it was not all read. kills: {pid, program,
+    at, scope} of what it killed for want of memory, since the log begins. panic: {path, at, lines,
+    trace} of the kernel that ended before this boot, where something kept its words; else None.
     """
     context.source = KMSG
     if any(map(os.path.exists, CONTAINER)):
@@ -221,7 +237,38 @@ def collect(context):
         "cut": is_cut or len(rows) > MAX_ROWS,
         "rows": rows[:MAX_ROWS],
         "kills": kills.rows,
+        "panic": panic(now - uptime),
     }
+
+
+def panic(booted):
+    """Return {path, at, lines, trace} of a kernel that ended before this boot, or None."""
+    path, at = crash_files.newest(booted)
+    if path is None:
+        return None
+    rows = _ends(crash_files.lines(path))
+    if not rows:
+        return None
+    traced = next((row["trace"] for row in rows if row["trace"]), [])
+    return {
+        "path": files.one_line(path, 300),
+        "at": round(at, 3),
+        "lines": [row["line"] for row in rows],
+        "trace": traced,
+    }
+
+
+def _ends(lines):
+    """Return the rows of what a kernel said at its very end; what it survived is none of it."""
+    rows, traces, now = [], CallTraces(), 0.0
+    for moment, text in lines:
+        now = moment
+        if re.search(_PANIC, text):
+            rows.append({"at": moment, "line": _cleaned(text), "trace": []})
+            traces.begin(rows[-1], moment)
+        else:
+            traces.take(moment, text)
+    return [row for row in rows if row["at"] >= now - END_SECONDS][:MAX_ENDS]
 
 
 def _uptime():
@@ -268,7 +315,7 @@ def read(records, booted, since, kills=None):
     booted: when the machine started, in seconds since the epoch
     kills: takes what the kernel killed for want of memory
     """
-    rows, oldest, count = {}, None, 0
+    rows, oldest, count, traces = {}, None, 0, CallTraces()
     is_one = re.compile(_ANY).search  # 5 ms, which a node without a log does not need
     for raw in records:
         count += 1
@@ -280,7 +327,11 @@ def read(records, booted, since, kills=None):
         if kills is not None:
             kills.take(moment, text)
         if moment >= since and is_one(text):
-            _add(rows, moment, text, moment - booted < BOOTING)
+            row = _add(rows, moment, text, moment - booted < BOOTING)
+            if row is not None and row["kind"] in TRACED:
+                traces.begin(row, moment)
+        else:
+            traces.take(moment, text)
     newest = sorted(rows.values(), key=lambda row: (-row["last"], row["kind"]))
     return newest, oldest, count >= MAX_RECORDS
 
@@ -295,15 +346,17 @@ def _record(raw, booted):
 
 
 def _add(rows, moment, text, is_booting):
+    """Add a line to its row, and return that."""
     kind = next((name for name, pattern in CLASSES if re.search(pattern, text)), None)
     if is_booting and kind == AUDIT:
-        return
+        return None
     if kind == "disk" and _is_of_chip(text):
         kind = SDIO
     key = (kind, _VARIES.sub(b"#", text[:LONGEST]))
     row = rows.setdefault(key, {"kind": kind, "count": 0, "first": round(moment, 3)})
     row["count"] += 1
     row["last"], row["line"] = round(moment, 3), _cleaned(text)
+    return row
 
 
 def _is_of_chip(text):

@@ -9,6 +9,7 @@ from ...system import files
 from ..base import Absent, Denied
 
 MAX_FILES = 200
+USUAL, MAX_USUAL = "/etc/kubernetes/manifests", 20
 MAX_TEXT = 2 * 1024 * 1024
 
 
@@ -58,7 +59,19 @@ def _read(context, folder, names):
         "files": records,
         "ignored": [printable(name) for name in ignored[:MAX_FILES]],
         "is_mount": os.path.ismount(folder),
+        "usual": _usual(folder),
     }
+
+
+def _usual(folder):
+    """Return the names in kubeadm's folder, where the kubelet reads another one."""
+    if os.path.realpath(folder) == os.path.realpath(USUAL):
+        return []
+    try:
+        names = sorted(os.listdir(USUAL))
+    except OSError:
+        return []
+    return [printable(name) for name in names if not name.startswith(".")][:MAX_USUAL]
 
 
 def printable(name):

@@ -4,13 +4,21 @@
 """Collector network: what a node has for its pods' traffic beside their network plugin.
 
 It reads files of /proc, /sys, /etc and /run, and asks the kernel for its addresses. It starts
-iptables-save only where the kernel has tables of both of its backends.
+iptables-save only where the kernel has tables of both of its backends, or has some and
+kube-router's policies are a matter of the node.
 """
 
 import os
 
 from ...shared.kernel_modules import ABSENT, AVAILABLE, BUILTIN, LOADED, NETWORK, OPTIONS
-from ...system import files, link_addresses, network_services, procfs, yaml_scalars
+from ...system import (
+    files,
+    link_addresses,
+    network_services,
+    policy_chains,
+    procfs,
+    yaml_scalars,
+)
 from ...system.command import CommandError, run
 from ..base import Absent
 from . import boot
@@ -52,6 +60,7 @@ def collect(context):
         "networkd": network_services.networkd(),
         "network_manager": network_services.network_manager(),
         "iptables": iptables(),
+        "policy_chains": policy_chains.collect(kubelet),
         "conntrack": {
             "count": _number("/proc/sys/net/netfilter/nf_conntrack_count"),
             "max": _number("/proc/sys/net/netfilter/nf_conntrack_max"),

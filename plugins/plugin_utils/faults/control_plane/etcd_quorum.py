@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ....module_utils.shared.text import counted, times
 from ...evidence.document import one_line
-from ...models import etcd_members, writes
+from ...models import etcd_initial_state, etcd_members, writes
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.etcd_members import DOWN, UNKNOWN, UP, MemberView, View
@@ -277,9 +277,9 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
         yield Detection(
             f"etcd's list still has the member {_named(item)}:"
             f" {item.why or 'it never started'}, and {reason}. It"
-            f" counts for the quorum. {_left(view)}",
-            (_proof(item),),
-            "if its server does not come back with its data: "
+            f" counts for the quorum. {_left(view)}{_began(item.host)}",
+            (_proof(item), *_flag(item.host)),
+            f"{_joined(item.host, at.folder)}if its server does not come back with its data: "
             f"{at.begin}; $E member list; $E member remove {item.hexadecimal}. {voters} members"
             f" are left then, of which {voters // 2 + 1} have to be up. A server of that address"
             " can join again afterwards, with an empty data folder",
@@ -288,6 +288,29 @@ def _without_server(cluster: Cluster, view: View) -> Iterator[Detection]:
             severity="critical" if view.margin <= 0 else None,
         )
         return
+
+
+def _began(host: Host | None) -> str:
+    """Return that an etcd is told to begin a cluster, as a clause, or ""."""
+    return host.etcd_initial.clause if host is not None else ""
+
+
+def _flag(host: Host | None) -> Iterator[EvidenceRef]:
+    """Yield what tells an etcd to begin a cluster."""
+    if host is not None and host.etcd_initial.place:
+        text = f"--{etcd_initial_state.FLAG}={etcd_initial_state.NEW}"
+        yield EvidenceRef("process", host.host, object=host.etcd_initial.place, text=text)
+
+
+def _joined(host: Host | None, folder: str) -> str:
+    """Return how such an etcd joins the others, as a clause, or ""."""
+    if host is None or not host.etcd_initial.place:
+        return ""
+    return (
+        f"stop etcd on {host.host}, move its data folder away ({folder}), and start it with"
+        " --initial-cluster-state=existing and the --initial-cluster that etcdctl member add"
+        " printed; "
+    )
 
 
 def _named(item: MemberView) -> str:
@@ -332,7 +355,7 @@ def _strays(cluster: Cluster, view: View) -> Iterator[Detection]:
         yield Detection(
             f"etcd of {host.host} runs, and is none of the members that the others list: it was"
             " removed, or it is a cluster of its own. An API server that uses it shows other"
-            " objects",
+            f" objects{_began(host)}",
             (
                 EvidenceRef(
                     "api",

@@ -37,7 +37,7 @@ from ...parsers.known_message import Known
 from ..base import CheckResult, Detection, causes, node_check
 from ..known_causes import Source, with_cause, with_denial, with_rule
 from ..node import container_runtime
-from . import api_server, restart_wording
+from . import api_server, missing_manifests, restart_wording
 from .manifests import SETTLE_SECONDS
 
 # After its own start a kubelet brings everything up at once, and what waits for what is not up yet
@@ -79,7 +79,8 @@ _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_r
     "KM114",
     "Control-plane component does not stay up",
     severity="critical",
-    applies="manifests of control-plane components in the folder of a kubelet that runs",
+    applies="manifests of control-plane components in the folder of a kubelet that runs, and"
+    " kubeadm's control planes without any",
     risk=2,
     needs=(
         "system",
@@ -90,6 +91,8 @@ _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_r
         "component_end",
         "component_restart",
         "kubelet_end",
+        "installer",
+        "api_way",
     ),
     explained_by=causes("KM115", "KM120", "KM124", "KM125", "KM126", "KM127", "KM605")
     | causes("KM114", component="etcd")
@@ -98,7 +101,10 @@ _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_r
 )
 def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM114: report a component that does not run or stay up while the kubelet is well."""
-    plane = host.control_plane
+    plane, without = host.control_plane, missing_manifests.of_host(host, document)
+    if without is not None:
+        yield CheckResult((without,), host=host.host)
+        return
     missing = tuple(dict.fromkeys(host.missing("manifests") + host.missing("instances")))
     if plane is None or plane.kubelet_problem or missing:
         yield _without_components(host, missing)

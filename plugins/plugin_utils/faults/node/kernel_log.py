@@ -12,20 +12,23 @@ from typing import Any
 
 from ....module_utils.shared.text import times
 from ...evidence import contract
-from ...evidence.answers.node.kernel_log import KernelLine, KernelLog
+from ...evidence.answers.node.kernel_log import KernelLine, KernelLog, Panic
+from ...evidence.answers.node.system import System
 from ...evidence.document import ends, one_line
 from ...models import pod_process_limit
 from ...models.cluster import Host
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
-from ...parsers import known_message
+from ...parsers import call_trace, known_message
 from ..base import CheckResult, Detection, causes, node_check, unknown
 from ..known_causes import Source, explained
 
 SHOWN, QUOTED = 5, 300
 POD_PROCESSES, SDIO = "pod-processes", "sdio"
 # What another release of the kernel often does not have.
-OF_KERNEL = frozenset(("hang", "interface"))
+OOPS, PANIC = "oops", "panic"
+OF_KERNEL = frozenset(("hang", "interface", OOPS))
+RECENT_SECONDS = 86400.0  # since a boot after a panic
 _FILE_SYSTEM = re.compile(r"EXT4-fs|XFS|BTRFS|JBD2|Aborting journal|Buffer I/O error")
 _POD = re.compile(r"pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12})")
 
@@ -60,6 +63,13 @@ KINDS: Mapping[str, _Kind] = {
         "see what it waits for (the trace below the line in journalctl -k): a disk or a remote file"
         " system that does not answer, a driver, or a virtual machine that its host does not run;"
         " another kernel, newer or the one before, where the trace is in the kernel itself",
+    ),
+    OOPS: _Kind(
+        "its own code failed (oops): the process that it ran ends or hangs, and may hold locks for"
+        " which others wait",
+        "reboot the drained node, because what that process held stays as it is; a defect of the"
+        " kernel or of a module: install a newer kernel, or boot the one before; where the"
+        " functions differ each time, test the memory (memtest86+, rasdaemon)",
     ),
     "interface": _Kind(
         "a network interface of a pod that ended is still in use, so that its namespace stays and"
@@ -272,6 +282,7 @@ def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         for kind, lines in rows.items()
         if _is_enough(kind, lines)
     ]
+    hits += _ended(host, document, log.panic)
     unread: tuple[Missing, ...] = ()
     note = ""
     if log.cut:
@@ -323,24 +334,65 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
     clause = meaning.clause
     if kind in OF_KERNEL and host.machine.kernel:
         clause += f" (kernel {one_line(host.machine.kernel, 80)})"
+    trace = call_trace.read(newest.trace)
+    advice = "; ".join(part for part in (trace.advice, meaning.advice) if part)
     hit = Detection(
-        f"the kernel says {often} in the last hour that {clause}{when}: {text}",
+        f"the kernel says {often} in the last hour that {clause}{when}: {text}{trace.clause}",
         tuple(
             EvidenceRef(
                 "log", host.host, path="/dev/kmsg", text=ends(one_line(line.line, 2000), 600)
             )
             for line in lines[:SHOWN]
         ),
-        f"{meaning.advice}. The log: journalctl -k",
+        f"{advice}. The log: journalctl -k",
         host=host.host,
         node=host.node,
         component=kind,
     )
     if kind == SDIO:  # known messages of that bus are about a disk
         return hit
-    texts = sorted((line.line for line in lines), key=_is_of_file_system)
+    texts = sorted((_with_trace(line) for line in lines), key=_is_of_file_system)
     source = Source(versions=host.releases.of_node)
     return explained(hit, (known_message.KERNEL,), texts, source=source)
+
+
+def _with_trace(line: KernelLine) -> str:
+    """Return a line with its trace, as known messages have it."""
+    return " ".join((line.line, *line.trace))
+
+
+def _ended(host: Host, document: Mapping[str, Any], panic: Panic | None) -> Iterator[Detection]:
+    """Yield the hit of a kernel that ended before this boot, where something kept its words."""
+    clock = contract.answer(document, System).clock
+    if panic is None or not panic.lines:
+        return
+    if clock is None or panic.at is None or clock - panic.at > RECENT_SECONDS:
+        return
+    trace, at = call_trace.read(panic.trace), moment(panic.at)
+    kernel = f" {one_line(host.machine.kernel, 80)}" if host.machine.kernel else ""
+    when = f" (about {at:%Y-%m-%dT%H:%M:%SZ})" if at is not None else ""
+    text = ends(one_line(panic.lines[0], 2000), QUOTED)
+    path = one_line(panic.path, 300)
+    advice = trace.advice or (
+        "install a newer kernel, or boot the one before; where it ends in other functions each"
+        " time, test the memory and see the events of the machine's management (ipmitool sel list)"
+    )
+    hit = Detection(
+        f"the machine was booted because its kernel ended{when}; now it runs{kernel}: {text}"
+        f"{trace.clause}",
+        tuple(
+            EvidenceRef("log", host.host, path=path, text=ends(one_line(line, 2000), 600))
+            for line in panic.lines
+        ),
+        f"{advice}. What it said: {path}",
+        host=host.host,
+        node=host.node,
+        component=PANIC,
+    )
+    texts = [" ".join((panic.lines[0], *panic.trace)), *panic.lines]
+    yield explained(
+        hit, (known_message.KERNEL,), texts, source=Source(versions=host.releases.of_node)
+    )
 
 
 def _is_of_file_system(text: str) -> bool:

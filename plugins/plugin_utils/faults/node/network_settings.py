@@ -26,7 +26,7 @@ from ...models.moments import moment
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
-from . import shared_addresses
+from . import policy_chains, shared_addresses
 from .wording import MORE_MODULES
 
 OPENVSWITCH, RP_FILTER = "openvswitch", "rp_filter"
@@ -99,6 +99,7 @@ def _of_host(cluster: Cluster, host: Host, nodes: Sequence[NodeView]) -> CheckRe
         *_networkd(host),
         *_manager(cluster, host, nodes),
         *_two_backends(host),
+        *policy_chains.hits(cluster, host),
         *_mtu(host),
         *_modules(cluster, host),
     ]

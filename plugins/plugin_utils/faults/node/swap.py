@@ -17,6 +17,7 @@ from ...models.swap import node as swap_node
 from ...models.swap.evidence import Source
 from ...models.swap.node import NodeSwap
 from ..base import CheckResult, Detection, node_check, present, unknown
+from . import swap_before_kubelet
 
 SHOWN = 5
 TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn false)"
@@ -26,12 +27,15 @@ TOLERATED = "swap is on, or will be, and the kubelet tolerates it (failSwapOn fa
     "KM504",
     "Swap is on where the kubelet refuses it",
     severity="critical",
-    applies="nodes with a kubelet",
+    applies="nodes with a kubelet, and machines that are to get one",
     risk=3,
-    needs=("kubelet", "swap"),
+    needs=("kubelet", "swap", "installer"),
 )
 def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     """KM504: report a kubelet that refuses swap where swap is on or will be."""
+    if swap_before_kubelet.is_awaited(host):
+        yield _before_kubelet(host, document)
+        return
     if host.statuses.get("kubelet") == "absent":
         yield CheckResult((), host=host.host, component="kubelet", applies=False, note="no kubelet")
         return
@@ -41,6 +45,15 @@ def swap_on(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         return
     node = swap_node.read(document)
     yield _evaluated(host, node, document)
+
+
+def _before_kubelet(host: Host, document: Mapping[str, Any]) -> CheckResult:
+    """Return the result of a machine on which a kubelet will come."""
+    hit = swap_before_kubelet.of_host(host, document, _place, undone)
+    if hit is not None:
+        return present(hit, host=host.host, component="kubelet")
+    missing = host.missing("swap", absent_is_answer=False)
+    return CheckResult((), missing, host=host.host, component="kubelet", note="no kubelet yet")
 
 
 def _evaluated(host: Host, node: NodeSwap, document: Mapping[str, Any]) -> CheckResult:

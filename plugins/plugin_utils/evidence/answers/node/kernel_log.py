@@ -13,6 +13,7 @@ class KernelLine:
     """Lines of the kernel's log of one kind with the same text, but for numbers.
 
     line: the newest of them
+    trace: the functions that the kernel was in, innermost first, with their modules
     """
 
     kind: str = ""
@@ -20,6 +21,7 @@ class KernelLine:
     first: float | None = None
     last: float | None = None
     line: str = ""
+    trace: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,19 @@ class MemoryKill:
 
 
 @dataclass(frozen=True)
+class Panic:
+    """What the kernel that ended before this boot said, as kdump or the firmware kept it.
+
+    lines: of its end, oldest first. trace: as that of a line
+    """
+
+    path: str = ""
+    at: float | None = None
+    lines: tuple[str, ...] = ()
+    trace: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class KernelLog:
     """What the kernel said in the last hour of what keeps a node from its work.
 
@@ -46,3 +61,4 @@ class KernelLog:
     cut: bool = False
     rows: tuple[KernelLine, ...] = ()
     kills: tuple[MemoryKill, ...] | None = None
+    panic: Panic | None = None

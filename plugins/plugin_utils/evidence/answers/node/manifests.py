@@ -12,9 +12,13 @@ from ..file_record import FileRecord
 
 @dataclass(frozen=True)
 class Manifests:
-    """The files of the static pod directory."""
+    """The files of the static pod directory.
+
+    usual: names in kubeadm's folder where the kubelet reads another; None: an older release
+    """
 
     folder: str | None = None
     files: tuple[FileRecord, ...] = ()
     ignored: tuple[str, ...] = ()
     is_mount: bool | None = None
+    usual: tuple[str, ...] | None = None

@@ -87,6 +87,42 @@ class Iptables:
 
 
 @dataclass(frozen=True)
+class DoubledRule:
+    """A rule that one chain has several times."""
+
+    chain: str = ""
+    rule: str = ""
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class PolicyRules:
+    """The chains of kube-router's network policies in one backend of iptables.
+
+    linked: the kernel's chains that lead to them
+    """
+
+    backend: str = ""
+    linked: tuple[str, ...] = ()
+    pods: int = 0
+    policies: int = 0
+    rules: int = 0
+    doubled: tuple[DoubledRule, ...] = ()
+
+
+@dataclass(frozen=True)
+class PolicyChains:
+    """Those of a node of k3s, or with kube-router (router).
+
+    off: what tells k3s not to run its own controller, a flag or file:line
+    """
+
+    router: bool = False
+    off: str = ""
+    backends: tuple[PolicyRules, ...] = ()
+
+
+@dataclass(frozen=True)
 class Conntrack:
     """How many connections the kernel tracks, and may track."""
 
@@ -120,6 +156,7 @@ class Network:
     networkd: NetworkService | None = None
     network_manager: NetworkService | None = None
     iptables: Iptables | None = None
+    policy_chains: PolicyChains | None = None
     conntrack: Conntrack | None = None
     neighbours: tuple[Neighbours, ...] = ()
     # loaded, builtin, available or absent; None: not known

@@ -144,3 +144,24 @@ def test_a_cgroup_driver_that_was_dropped(world, second, is_told):
     data["config"]["systemd_cgroup"] = False
     (found,) = [row for row in world.judge(faults={"KM516"}).findings if row.host == "w1"]
     assert (DROP_IN in found.summary) is is_told
+
+
+@pytest.mark.parametrize(
+    ("version", "new", "is_told"), [(2, True, True), (2, False, False), (3, False, True)]
+)
+def test_a_runtime_below_a_table_of_containerd_1(world, version, new, is_told):
+    rows = [{"line": 9, "table": f"{RUNTIMES}.kata", "key": "runtime_type", "value": "k"}]
+    if new:
+        table = "plugins.io.containerd.cri.v1.runtime.containerd.runtimes.runc"
+        rows.append({"line": 3, "table": table, "key": "runtime_type", "value": "r"})
+    cri(
+        world,
+        version="v2.1.6",
+        files=[{"path": CONFIG, "version": version, "error": None, "lines": rows}],
+    )
+    text = 'Failed to create pod sandbox: no runtime for "kata" is configured'
+    wait(world, event=("FailedCreatePodSandBox", text))
+    (found,) = judged(world, "KM600")[1]
+    assert (f"{CONFIG}:9" in found.summary) is is_told
+    assert ("move what" in found.remedy) is is_told
+    assert (f"version = {version}, [{RUNTIMES}.kata]" in str(found.evidence)) is is_told

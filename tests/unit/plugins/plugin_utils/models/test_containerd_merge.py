@@ -142,3 +142,57 @@ def test_files_that_containerd_has_not_read_yet_tell_nothing(is_newer, count):
     }
     found = containerd_merge.extract({"host": "w1", "collectors": collectors})
     assert len(found) == count
+
+
+KATA = answers.ConfigLine(20, f"{TWO}.containerd.runtimes.kata", "runtime_type", '"k"')
+CGROUP = answers.ConfigLine(22, f"{TWO}.containerd.runtimes.runc.options", "SystemdCgroup", "true")
+
+
+@pytest.mark.parametrize(
+    ("version", "lines", "rows"),
+    [
+        # version 2: runtimes of both tables are not merged, all else is moved
+        (2, [NVIDIA, KATA, FOLDER], [KATA]),
+        (2, [NVIDIA, CGROUP], [CGROUP]),
+        (2, [KATA, FOLDER], []),
+        (2, [NVIDIA, FOLDER], []),
+        (2, [answers.ConfigLine(3, f"{IMAGES}.registry", "config_path", '"/c"'), KATA], []),
+        # version 3: the former table is not read at all
+        (3, [NVIDIA, KATA, FOLDER], [KATA, FOLDER]),
+        (3, [KATA], [KATA]),
+        (3, [NVIDIA], []),
+        (None, [NVIDIA, KATA], []),
+        (1, [NVIDIA, KATA], []),
+    ],
+)
+@pytest.mark.parametrize("release", ["v2.0.0", "2.1.6", "v2.3.4"])
+def test_a_former_table_in_the_same_file(version, lines, rows, release):
+    found = dropped(file(version=version, lines=lines), release=release)
+    assert [row.line for row in found] == rows
+    for row in found:
+        assert (row.is_of_one_file, row.version, row.newer) == (True, version, MAIN)
+        assert "io.containerd.grpc.v1.cri" in row.reason
+
+
+def test_a_runtime_that_both_tables_have_is_not_missed():
+    twin = answers.ConfigLine(9, f"{TWO}.containerd.runtimes.nvidia", "runtime_type", '"r"')
+    assert dropped(file(lines=[NVIDIA, twin])) == ()
+    assert dropped(file(version=3, lines=[NVIDIA, twin])) == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "release", "name"),
+    [
+        ([file(lines=[NVIDIA, KATA])], "v1.7.28", "containerd"),
+        ([file(lines=[NVIDIA, KATA])], "", "containerd"),
+        ([file(lines=[NVIDIA, KATA])], "2.1.6", "cri-o"),
+        ([file(lines=[NVIDIA, KATA]), file("/x.toml", None, [], "denied")], "2.1.6", "containerd"),
+        # files of two versions, of which the last counts
+        ([file(version=3, lines=[KATA]), file(DROP_IN, 2, [])], "2.1.6", "containerd"),
+        # two files of which containerd 2.3 migrates each
+        ([file(lines=[KATA]), file(DROP_IN, 2, [NVIDIA])], "2.3.4", "containerd"),
+    ],
+    ids=range(6),
+)
+def test_a_former_table_that_may_be_read(files, release, name):
+    assert dropped(*files, release=release, name=name) == ()

@@ -16,9 +16,9 @@ TWO = "plugins.io.containerd.grpc.v1.cri"
 RUNTIME, IMAGES = "plugins.io.containerd.cri.v1.runtime", "plugins.io.containerd.cri.v1.images"
 
 
-def _reason(version, table, key):
+def _reason(version, table, key, release=""):
     return containerd_tables.not_read(
-        cri.ConfigFile(version=version), cri.ConfigLine(3, table, key, "x")
+        cri.ConfigFile(version=version), cri.ConfigLine(3, table, key, "x"), release
     )
 
 
@@ -83,3 +83,20 @@ def test_a_table_where_the_key_is_not_read(version, table, key, belongs):
 )
 def test_a_table_of_another_version(version, table, key):
     assert f"that version {version} " in _reason(version, table, key)
+
+
+@pytest.mark.parametrize("version", [None, 1, 2])
+@pytest.mark.parametrize(
+    ("release", "is_read"),
+    [("", False), ("v1.7.28", False), ("2.0.0-rc.1", True), ("v2.1.6", True), ("v2.3.4", True)],
+)
+def test_containerd_2_reads_its_own_tables_in_older_files(version, release, is_read):
+    table = f"{RUNTIME}.containerd.runtimes.runc.options"
+    assert (_reason(version, table, "SystemdCgroup", release) == "") is is_read
+
+
+def test_containerd_2_reads_no_other_table_of_its_plugins():
+    found = _reason(2, IMAGES, "sandbox_image", "v2.1.6")
+    assert found.endswith(".pinned_images], as sandbox")
+    assert _reason(3, TWO, "sandbox_image", "v2.1.6")
+    assert _reason(2, TWO, "sandbox_image", "v2.1.6") == ""

@@ -57,6 +57,27 @@ def test_a_kubelet_that_asked_before_its_runtime_changed(world, version, told, r
     assert (found.kubelet, found.runtime, found.root) == drivers
 
 
+@pytest.mark.parametrize(
+    ("name", "release", "version", "roots", "drivers"),
+    [
+        # a runtime that tells its driver, of which the audit got no answer
+        ("containerd", "v2.1.6", "v1.34.3", [], ("systemd", "systemd")),
+        ("containerd", "v2.1.6", "v1.34.3", ["kubepods"], ("cgroupfs", "systemd")),
+        ("cri-o", "1.34.0", "v1.34.3", [], ("systemd", "systemd")),
+        ("containerd", "v2.1.6", "v1.30.1", [], ("cgroupfs", "systemd")),
+        ("containerd", "v2.1.6", "?", [], ("cgroupfs", "systemd")),
+        ("containerd", "v1.7.28", "v1.34.3", [], ("cgroupfs", "systemd")),
+        ("else", "9.0", "v1.34.3", [], ("cgroupfs", "systemd")),
+    ],
+)
+def test_a_runtime_whose_answer_is_missing(world, name, release, version, roots, drivers):
+    cri(world, name=name, version=release)
+    kubelet_driver(world, None, version=version)
+    world.data("w1", "pinning")["pod_cgroups"] = roots
+    found = runtime_cgroup.drivers(world.documents["w1"])
+    assert (found.kubelet, found.runtime) == drivers
+
+
 def test_without_an_answer_nothing_is_known(world):
     assert runtime_cgroup.drivers(world.documents["w1"]) is None
     cri(world, config=None)

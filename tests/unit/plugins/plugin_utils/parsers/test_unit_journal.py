@@ -212,8 +212,10 @@ def test_the_errors_of_a_program_before_its_last_line():
         line("modprobe: FATAL: not found", "modprobe", 9),
         line('time="x" level=error msg="no"', "k3s", 10),
         line('time="x" level=warning msg="it failed"', "k3s", 10),
+        line('time="x" level=error msg="no more"', "k3s", 10),
         systemd("Started."),
         line("ended", "k3s", 10),
     ]
-    assert unit_journal.errors_before(lines, lines[4]) == [lines[3], lines[1]]
+    # It went on behind the first error.
+    assert unit_journal.errors_before(lines, lines[5]) == [lines[4], lines[3]]
     assert unit_journal.errors_before(lines, "no entry of a journal") == lines[::-1]

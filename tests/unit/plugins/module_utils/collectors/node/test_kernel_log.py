@@ -47,6 +47,11 @@ LINES = (
     ("hang", "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [kubelet:1234]"),
     ("hang", "rcu: INFO: rcu_sched self-detected stall on CPU"),
     ("hang", "INFO: rcu_sched self-detected stall on CPU"),
+    ("oops", "kernel BUG at net/core/skbuff.c:4082!"),
+    ("oops", "BUG: unable to handle page fault for address: ffff9d5f890ff6c0"),
+    ("oops", "BUG: kernel NULL pointer dereference, address: 0000000000000008"),
+    ("oops", "general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP"),
+    ("oops", "Unable to handle kernel paging request at virtual address ffff8000"),
     ("interface", "unregister_netdevice: waiting for lo to become free. Usage count = 1"),
     ("neighbours", "neighbour: arp_cache: neighbor table overflow!"),
     ("connections", "nf_conntrack: nf_conntrack: table full, dropping packet"),
@@ -227,6 +232,8 @@ QUIET = (
     "libceph: wrong peer, want (1)192.0.2.9:6801/17, got (1)192.0.2.9:6801/23",
     "libceph: osd0 (1)192.0.2.9:6801 wrong peer at address",
     "rbd: rbd0: capacity 1073741824 features 0x1",
+    "traps: web[77] general protection fault ip:7f sp:7f error:0 in libc.so.6",
+    "WARNING: CPU: 3 PID: 77 at net/core/dev.c:3000 skb_warn_bad_offload+0xb0/0x110",
     "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03",
 )
@@ -362,3 +369,69 @@ def test_kills_are_read_also_where_they_are_older_than_an_hour():
     )
     assert rows == []
     assert [row["at"] for row in kills.rows] == [NOW - 7200, NOW - 60]
+
+
+def test_the_trace_below_a_lockup():
+    head = "watchdog: BUG: soft lockup - CPU#7 stuck for 22s! [dracut-install:7899]"
+    calls = [" ? page_fault+0x8/0x30", " bpf_trace_run2+0x55/0xa0", " f_sys_enter+0x1/0x2 [falco]"]
+    (row,), _oldest, _cut = read(*map(record, [head, "Call Trace:", *calls]))
+    assert row["trace"] == ["bpf_trace_run2", "f_sys_enter falco"]
+    (row,), _oldest, _cut = read(
+        *map(record, ["EXT4-fs (sda1): Remounting filesystem read-only", *calls])
+    )
+    assert "trace" not in row
+
+
+DUMP = """\
+[  100.000000] BUG: unable to handle page fault for address: ffff
+[  100.000001]  survived+0x1/0x2
+[90000.100000] kernel BUG at net/core/skbuff.c:4082!
+[90000.100001] invalid opcode: 0000 [#1] SMP
+[90000.100002] RIP: 0010:skb_segment+0xbda/0xe20
+[90000.100003] Call Trace:
+[90000.100004]  tcp_gso_segment+0x1/0x2
+[90000.100005]  vxlan_xmit+0x1/0x2 [vxlan]
+[90000.100006] ---[ end trace 0 ]---
+[90000.200000] Kernel panic - not syncing: Fatal exception in interrupt
+"""
+
+
+@pytest.fixture
+def crash(tmp_path, monkeypatch):
+    def keep(text, ago=60):
+        path = tmp_path / "127.0.0.1-2026-11-29-10:00:00" / "vmcore-dmesg.txt"
+        path.parent.mkdir()
+        path.write_text(text)
+        os.utime(path, (BOOTED - ago, BOOTED - ago))
+        return str(path)
+
+    monkeypatch.setattr(kernel_log.crash_files, "FOLDERS", (str(tmp_path),))
+    return keep
+
+
+def test_a_kernel_that_ended_before_this_boot(crash):
+    path = crash(DUMP)
+    assert kernel_log.panic(BOOTED) == {
+        "path": path,
+        "at": BOOTED - 60,
+        "lines": [
+            "kernel BUG at net/core/skbuff.c:4082!",
+            "Kernel panic - not syncing: Fatal exception in interrupt",
+        ],
+        "trace": ["skb_segment", "tcp_gso_segment", "vxlan_xmit vxlan"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "ago"),
+    [
+        (DUMP, 86400),
+        ("", 60),
+        ("[ 1.5] reboot: Restarting system\n", 60),
+        # what it survived for a day
+        ("[ 1.5] kernel BUG at a.c:1!\n[90000.5] reboot: Restarting system\n", 60),
+    ],
+)
+def test_no_kernel_that_ended(crash, text, ago):
+    crash(text, ago)
+    assert kernel_log.panic(BOOTED) is None

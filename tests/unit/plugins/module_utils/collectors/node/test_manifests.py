@@ -62,3 +62,21 @@ def test_when_a_manifest_was_moved_in(tmp_path):
     (record,) = manifests.collect(asked({"static_pod_path": str(tmp_path)}))["files"]
     assert record["mtime"] == 1.0
     assert record["ctime"] == path.stat().st_ctime
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_the_usual_folder_is_named_where_another_one_is_read(tmp_path, monkeypatch, is_same):
+    usual, other = tmp_path / "usual", tmp_path / "other"
+    usual.mkdir()
+    other.symlink_to(usual) if is_same else other.mkdir()
+    for name in ("etcd.yaml", ".hidden", *(f"x{number}.yaml" for number in range(30))):
+        (usual / name).write_text("kind: Pod")
+    monkeypatch.setattr(manifests, "USUAL", str(usual))
+    names = manifests.collect(asked({"static_pod_path": str(other)}))["usual"]
+    assert names[:1] == ([] if is_same else ["etcd.yaml"])
+    assert len(names) == (0 if is_same else manifests.MAX_USUAL)
+
+
+def test_no_usual_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(manifests, "USUAL", str(tmp_path / "none"))
+    assert manifests.collect(asked({"static_pod_path": str(tmp_path)}))["usual"] == []

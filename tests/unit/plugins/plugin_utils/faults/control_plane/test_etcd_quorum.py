@@ -342,3 +342,47 @@ def test_a_member_whose_revision_others_do_not_have(world, release, is_broken):
     assert (f"m1 {release}" in one.summary) is is_broken
     assert "raftAppliedIndex" in one.remedy
     assert [ref.text for ref in one.evidence] == [FUTURE]
+
+
+def unit(world, *flags, state="active"):
+    """Let systemd run the etcd of m3."""
+    row = {"name": "etcd.service", "component": "etcd", "active_state": state}
+    data = {"units": [{**row, "argv": ["/usr/local/bin/etcd", "--name=m3", *flags]}]}
+    world.documents["m3"]["collectors"]["component_units"] = {"status": "ok", "data": data}
+
+
+def unstarted(world):
+    """Let m3 be added, and its own etcd be of another cluster."""
+    settle(world)
+    for name in ("m1", "m2"):
+        world.data(name, "etcd")["members"][2].update(name="", client_urls=[])
+    end(world, "3")
+
+
+@pytest.mark.parametrize(
+    ("flags", "state", "is_told"),
+    [
+        (["--initial-cluster-state=new"], "active", True),
+        (["--initial-cluster-state", "new"], "activating", True),
+        (["--initial-cluster-state=existing"], "active", False),
+        ([], "active", False),
+        (["--initial-cluster-state=new"], "inactive", False),
+    ],
+)
+def test_a_new_member_that_is_told_to_begin_a_cluster(world, flags, state, is_told):
+    unstarted(world)
+    unit(world, *flags, state=state)
+    (finding,) = found(world, "KM147")
+    assert ("etcd.service starts it with --initial-cluster-state=new" in finding.summary) is is_told
+    assert ("--initial-cluster-state=existing" in finding.remedy) is is_told
+    assert ("etcd.service" in str(finding.evidence)) is is_told
+
+
+def test_a_unit_that_runs_is_no_missing_process(world):
+    unstarted(world)
+    for name in ("m1", "m2"):  # no witness
+        world.data(name, "etcd")["local"] = None
+    unit(world)
+    (finding,) = found(world, "KM147")
+    assert "etcd.service of its host runs without joining" in finding.summary
+    assert "no process" not in finding.summary

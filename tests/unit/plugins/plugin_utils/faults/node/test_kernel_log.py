@@ -42,6 +42,7 @@ def test_a_log_that_was_not_read_to_its_end(world):
 def test_each_kind_of_the_collector_has_a_meaning():
     kinds = {kind for kind, _pattern in collector.CLASSES}
     assert kinds | {collector.SDIO} == set(kernel_log.KINDS)
+    assert kernel_log.PANIC not in kinds
 
 
 @pytest.mark.parametrize(("kind", "is_disk"), [("sdio", False), ("disk", True)])
@@ -217,3 +218,51 @@ def test_the_kernel_is_named_where_another_one_may_not_have_it(world, kind, is_n
     say(world, kind, "rcu: INFO: rcu_preempt detected expedited stalls on CPUs/tasks")
     (found,) = judged(world, "KM562")[1]
     assert ("(kernel 6.17.0-1008-raspi)" in found.summary) is is_named
+
+
+def ended(world, lines, trace=(), ago=900):
+    clock = world.data("w1", "system")["clock"]
+    path = "/var/crash/127.0.0.1-2026-11-29-10:00:00/vmcore-dmesg.txt"
+    panic = {"path": path, "at": clock - ago, "lines": list(lines), "trace": list(trace)}
+    world.data("w1", "kernel_log")["panic"] = panic
+    return path
+
+
+def test_a_lockup_in_a_bpf_program(world):
+    say(world, "hang", "watchdog: BUG: soft lockup - CPU#7 stuck for 22s! [dracut:7899]")
+    world.data("w1", "kernel_log")["rows"][-1]["trace"] = ["page_fault", "bpf_trace_run2"]
+    (found,) = judged(world, "KM562")[1]
+    assert "a BPF program (bpf_trace_run2)" in found.summary
+    assert found.remedy.startswith("see which agent loaded that BPF program")
+
+
+def test_an_oops_in_a_module(world):
+    say(world, "oops", "BUG: kernel NULL pointer dereference, address: 0000000000000008")
+    world.data("w1", "kernel_log")["rows"][-1]["trace"] = ["record_event falco"]
+    (found,) = judged(world, "KM562")[1]
+    assert (found.component, found.severity) == ("oops", "warning")
+    assert "the module falco of Falco" in found.summary
+
+
+def test_a_machine_that_was_booted_because_its_kernel_ended(world):
+    lines = ["kernel BUG at net/core/skbuff.c:4082!", "Kernel panic - not syncing: Fatal exception"]
+    path = ended(world, lines, ["skb_segment", "tcp_gso_segment", "vxlan_xmit vxlan"])
+    (found,) = judged(world, "KM562")[1]
+    assert (found.host, found.component, found.severity) == ("w1", "panic", "warning")
+    for word in (lines[0], "skb_segment", "Known cause", "BPF"):
+        assert word in found.summary
+    assert "gro off" in found.remedy
+    assert [proof.path for proof in found.evidence] == [path, path]
+
+
+def test_another_end_in_the_same_file_of_the_kernel_has_no_known_cause(world):
+    ended(world, ["kernel BUG at net/core/skbuff.c:100!"], ["skb_panic", "skb_put"])
+    (found,) = judged(world, "KM562")[1]
+    assert "Known cause" not in found.summary
+
+
+def test_a_kernel_that_ended_long_ago_or_did_not(world):
+    ended(world, ["Kernel panic - not syncing: x"], ago=2 * 86400)
+    assert judged(world, "KM562")[1] == []
+    world.data("w1", "kernel_log")["panic"] = None
+    assert judged(world, "KM562")[1] == []
