@@ -86,13 +86,7 @@ def final_status(plain, end):
         if not isinstance(filled, bytes):
             return filled
         total += len(filled) - len(buffer)
-        size = _size(filled)
-        kind, flags, payload, buffer = (
-            filled[3],
-            filled[4],
-            filled[9 : 9 + size],
-            filled[9 + size :],
-        )
+        kind, flags, payload, buffer = _parted(filled)
         if kind == _HEADERS:
             code = status(payload)
             if code is not None:
@@ -119,16 +113,14 @@ def reply(plain, end, most=MAX_REPLY):
         if not isinstance(filled, bytes):
             return filled, b""
         total += len(filled) - len(buffer)
-        kind, flags, payload = filled[3], filled[4], filled[9 : 9 + _size(filled)]
-        buffer = filled[9 + len(payload) :]
+        kind, flags, payload, buffer = _parted(filled)
         if kind in (_RESET, _GOAWAY):
             return CLOSED, b""
-        if kind == _HEADERS and flags & _END_STREAM:
-            return _ended(status(payload), data)
         if kind == _DATA:
             data += payload
-            if flags & _END_STREAM:  # HTTP of another kind: it has no trailer
-                break
+        if kind in (_DATA, _HEADERS) and flags & _END_STREAM:
+            # HTTP of another kind ends with its data, and has no trailer
+            return _ended(status(payload) if kind == _HEADERS else None, data)
     return ODD, b""
 
 
@@ -160,6 +152,12 @@ def _size(buffer):
 def _is_frame(buffer):
     """Return whether the bytes begin with a whole frame."""
     return len(buffer) >= 9 and len(buffer) >= 9 + _size(buffer)
+
+
+def _parted(filled):
+    """Return (kind, flags, payload) of the first frame, and the bytes behind it."""
+    end = 9 + _size(filled)
+    return filled[3], filled[4], filled[9:end], filled[end:]
 
 
 def _received(plain, end):

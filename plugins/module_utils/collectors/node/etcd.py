@@ -294,14 +294,15 @@ class _Question:
 
     def _client(self, url, pair):
         scheme, address, port = parsed(url)
+        process, flag = self.trust
+        certificate, key = pair
 
         def secure(protocols):
             if scheme != "https":
                 return None
             from ...system import tls
 
-            authority = authority_of(*self.trust, address)
-            return tls.context(*pair, authority, protocols)
+            return tls.context(certificate, key, authority_of(process, flag, address), protocols)
 
         return etcd_endpoint.EtcdEndpoint(address, port, secure, lambda: self.context.seconds(EACH))
 
