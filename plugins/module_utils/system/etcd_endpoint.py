@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One endpoint of etcd, asked through its JSON gateway, or by gRPC where it has none.
 
-An etcd within k3s, or one with a configuration file, has no gateway up to 3.4, as its default was
-set by the flag alone. One with --listen-client-http-urls, as k3s and RKE2 have it since 2023, has
-it at another address, and one with --enable-grpc-gateway=false has none.
+An etcd within k3s, or one with a configuration file, has no gateway up to 3.4, where only the flag
+has the default. One with --listen-client-http-urls, as newer releases of k3s and RKE2 set it, has
+it at another address. One with --enable-grpc-gateway=false has none.
 """
 
 import errno
