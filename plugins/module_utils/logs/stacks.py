@@ -37,14 +37,13 @@ def removed(lines, text_of):
     text_of: a function that returns the program's part of a line.
     """
     kept, room, is_first, follows_call = [], 0, False, False
-    for line in lines:
+    for line in filter(None, lines):
         text, may_be_call = text_of(line), False
         if text.startswith("goroutine ") and text.endswith("]:"):
             is_first, room = room == FRAMES and not is_first, room * (not is_first)
         elif _SOURCE.match(text):
-            if follows_call:
-                room -= _end_frame(kept, text_of, is_first and room > 0)
-        elif line and not _belongs(text):
+            room -= follows_call and _end_frame(kept, text_of, is_first and room > 0)
+        elif not _belongs(text):
             kept.append(line)
             may_be_call = True
             if _SAYS_WHY.match(text):

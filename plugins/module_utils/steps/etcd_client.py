@@ -192,8 +192,9 @@ def _unanswered(host, pairs, errors):
         )
     if "HTTP 404" in reason:
         return (
-            f"the etcd of {host} answers no JSON ({reason}): it is older than 3.4, or it runs with"
-            " --enable-grpc-gateway=false; free the space by hand, with etcdctl (KM140)"
+            f"the etcd of {host} answers no JSON ({reason}): it is older than 3.4, has its settings"
+            " in a file, or runs with --enable-grpc-gateway=false; free the space by hand, with"
+            " etcdctl (KM140)"
         )
     return f"the etcd of {host} does not answer ({reason}): repair it first (KM145), then run again"
 

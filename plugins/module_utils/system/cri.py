@@ -3,17 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Calls of the CRI on a runtime's socket, without crictl or the gRPC library.
 
-The kubelet too makes this call first. A gRPC call is a request of HTTP/2: the preface, settings,
-headers that are spelled out, and an empty message. Only the trailer grpc-status of the answer
-matters. The first answer on a connection has it with its name, in the Huffman code of HPACK as Go's
-servers (containerd, CRI-O, cri-dockerd) send it, and with its number as plain digits, as the code
-makes digits no shorter.
+The kubelet too makes the call Version first.
 """
 
-import contextlib
 import time
 
-from . import files
+from . import files, grpc_call
 
 try:
     import _socket as socket  # the module behind socket, without enum, selectors and re
@@ -21,16 +16,7 @@ except ImportError:
     import socket
 
 VERSIONS = ("v1", "v1alpha2")  # v1 since 1.23, alone since 1.26; v1alpha2 alone up to 1.22
-OK, UNIMPLEMENTED = 0, 12
-SILENT, CLOSED, ODD = "no answer", "the connection was closed", "the answer is no gRPC"
-MAX_ANSWER, MAX_REPLY = 65536, 4 * 1024 * 1024
-_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RESET, _SETTINGS, _GOAWAY, _WINDOW = 0, 1, 3, 4, 7, 8
-_INITIAL_WINDOW = 4  # a setting, and what a connection begins with
-_FIRST_WINDOW = 65535
-_END_STREAM, _END_HEADERS = 1, 4
-# "grpc-status", plainly and by the Huffman code
-_STATUS = (b"\x0bgrpc-status", b"\x88\x9a\xca\xc8\xb2\x12\x34\xda\x8f")
+OK, UNIMPLEMENTED, SILENT = grpc_call.OK, grpc_call.UNIMPLEMENTED, grpc_call.SILENT
 
 
 def connect(path, seconds):
@@ -54,15 +40,16 @@ def connect(path, seconds):
 def version(path, api_version, seconds):
     """Return the final status of /runtime.<api_version>.RuntimeService/Version.
 
-    Without a status the result is SILENT, CLOSED or ODD, or the reason why there is no connection.
+    Without a status the result is SILENT, CLOSED or ODD of grpc_call, or the reason why there is
+    no connection.
     """
     end = time.monotonic() + seconds
     plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         plain.settimeout(seconds)
         plain.connect(path)
-        plain.sendall(request(f"/runtime.{api_version}.RuntimeService/Version"))
-        return _answer(plain, end)
+        plain.sendall(grpc_call.request(f"/runtime.{api_version}.RuntimeService/Version"))
+        return grpc_call.final_status(plain, end)
     except socket.timeout:
         return SILENT
     except OSError as error:
@@ -81,163 +68,11 @@ def call(path, method, message, seconds):
     try:
         plain.settimeout(seconds)
         plain.connect(path)
-        plain.sendall(request("/" + method, message, MAX_REPLY))
-        return _reply(plain, end)
+        plain.sendall(grpc_call.request("/" + method, message, grpc_call.MAX_REPLY))
+        return grpc_call.reply(plain, end)
     except socket.timeout:
         return SILENT, b""
     except OSError as error:
         return files.one_line(error.strerror or error, 80), b""
     finally:
         plain.close()
-
-
-def request(method, message=b"", window=None):
-    """Return the bytes of a call, by default with an empty message.
-
-    window: how many bytes the answer may have; the protocol's own default is 64 KiB.
-    """
-    fields = (
-        (":method", "POST"),
-        (":scheme", "http"),
-        (":path", method),
-        (":authority", "localhost"),
-        ("content-type", "application/grpc"),
-        ("te", "trailers"),
-    )
-    block = b"".join(b"\x00" + _text(name) + _text(value) for name, value in fields)
-    settings, room = b"", b""
-    if window is not None:
-        settings = _number(_INITIAL_WINDOW, 2) + _number(window, 4)
-        room = frame(_WINDOW, 0, 0, _number(window - _FIRST_WINDOW, 4))
-    return (
-        _PREFACE
-        + frame(_SETTINGS, 0, 0, settings)
-        + room
-        + frame(_HEADERS, _END_HEADERS, 1, block)
-        + frame(_DATA, _END_STREAM, 1, b"\0" + _number(len(message), 4) + message)
-    )
-
-
-def frame(kind, flags, stream, payload):
-    """Return one frame of HTTP/2."""
-    return (
-        _number(len(payload), 3)
-        + _number(kind, 1)
-        + _number(flags, 1)
-        + _number(stream, 4)
-        + payload
-    )
-
-
-def _text(text):
-    return _number(len(text), 1) + text.encode("ascii")  # shorter than 127, each of them
-
-
-def _number(value, size):
-    return value.to_bytes(size, "big")
-
-
-def _answer(plain, end):
-    buffer, total = b"", 0
-    while total < MAX_ANSWER:
-        filled = _filled(plain, end, buffer)
-        if not isinstance(filled, bytes):
-            return filled
-        total += len(filled) - len(buffer)
-        size = _size(filled)
-        kind, flags, payload, buffer = (
-            filled[3],
-            filled[4],
-            filled[9 : 9 + size],
-            filled[9 + size :],
-        )
-        if kind == _HEADERS:
-            code = status(payload)
-            if code is not None:
-                return code
-            if flags & _END_STREAM:
-                return ODD
-        elif kind in (_RESET, _GOAWAY):
-            return CLOSED
-        elif kind == _SETTINGS and not flags & 1:
-            with contextlib.suppress(OSError):  # it closed its end; what it said comes first
-                plain.sendall(frame(_SETTINGS, 1, 0, b""))
-    return ODD
-
-
-def _reply(plain, end):
-    """Return (status, message) of the answer to a call."""
-    buffer, data, total = b"", b"", 0
-    while total < MAX_REPLY:
-        filled = _filled(plain, end, buffer)
-        if not isinstance(filled, bytes):
-            return filled, b""
-        total += len(filled) - len(buffer)
-        kind, flags, payload = filled[3], filled[4], filled[9 : 9 + _size(filled)]
-        buffer = filled[9 + len(payload) :]
-        if kind == _DATA:
-            data += payload
-        elif kind in (_RESET, _GOAWAY):
-            return CLOSED, b""
-        elif kind == _HEADERS and flags & _END_STREAM:
-            return _ended(status(payload), data)
-    return ODD, b""
-
-
-def _ended(code, data):
-    """Return (status, message) once the trailer has come; a message begins with five bytes."""
-    if code is None or (code == OK and (len(data) < 5 or data[0])):
-        return ODD, b""
-    return code, data[5:] if code == OK else b""
-
-
-def _filled(plain, end, buffer):
-    """Return the bytes once a whole frame is among them, or SILENT, CLOSED or ODD."""
-    while not _is_frame(buffer):
-        chunk = _received(plain, end)
-        if not isinstance(chunk, bytes):
-            return chunk
-        buffer += chunk
-        if len(buffer) >= 5 and (buffer[3] > 9 or _size(buffer) > MAX_ANSWER):
-            return ODD
-    return buffer
-
-
-def _size(buffer):
-    return int.from_bytes(buffer[:3], "big")
-
-
-def _is_frame(buffer):
-    """Return whether the bytes begin with a whole frame."""
-    return len(buffer) >= 9 and len(buffer) >= 9 + _size(buffer)
-
-
-def _received(plain, end):
-    """Return the next bytes, or SILENT or CLOSED."""
-    remaining = end - time.monotonic()
-    if remaining <= 0:
-        return SILENT
-    plain.settimeout(remaining)
-    try:
-        return plain.recv(16384) or CLOSED
-    except ConnectionResetError:
-        return CLOSED
-
-
-def status(block):
-    """Return the number of grpc-status in a block of headers.
-
-    The result is None where the status is missing, or in an encoding that no known server uses.
-    """
-    for name in _STATUS:
-        position = block.find(name)
-        if position >= 0:
-            rest = block[position + len(name) :]
-            if rest and rest[0] in (1, 2):
-                digits = rest[1 : 1 + rest[0]]
-            else:
-                digits = b""
-            if digits.isdigit() and len(digits) == rest[0]:
-                return int(digits)
-            return None
-    return None

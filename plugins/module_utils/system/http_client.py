@@ -14,10 +14,16 @@ except ImportError:
 
 MAX_BODY = 32 * 1024 * 1024
 MAX_HEAD = 65536
+TIMED_OUT, CLOSED = "timed out", "the connection was closed"
+NO_HTTP = "the answer is no HTTP"
 
 
 class HttpError(Exception):
     """No answer, in one line."""
+
+
+class Refused(HttpError):
+    """A request that the server refused, in one line."""
 
 
 class Connection:
@@ -56,7 +62,7 @@ class Connection:
     def _left(self):
         remaining = self.end - time.monotonic()
         if remaining <= 0:
-            raise HttpError("timed out")
+            raise HttpError(TIMED_OUT)
         return remaining
 
     def request(self, path, body=None, keep=None, method=None):
@@ -93,19 +99,19 @@ class Connection:
         self.socket.settimeout(self._left())
         chunk = self.socket.recv(262144)
         if not chunk:
-            raise HttpError("the connection was closed")
+            raise HttpError(CLOSED)
         return chunk
 
     def _head(self):
         while b"\r\n\r\n" not in self.rest:
             if len(self.rest) > MAX_HEAD:
-                raise HttpError("the answer is no HTTP")
+                raise HttpError(NO_HTTP)
             self.rest += self._more()
         head, _dummy, self.rest = self.rest.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         words = lines[0].split(" ", 2)
         if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
-            raise HttpError("the answer is no HTTP")
+            raise HttpError(NO_HTTP)
         headers = {
             name.strip().lower(): value.strip()
             for name, _dummy, value in (line.partition(":") for line in lines[1:])
@@ -125,7 +131,7 @@ class Connection:
         while length:
             while b"\r\n" not in self.rest:
                 if len(self.rest) > MAX_HEAD:
-                    raise HttpError("the answer is no HTTP")
+                    raise HttpError(NO_HTTP)
                 self.rest += self._more()
             size, _dummy, self.rest = self.rest.partition(b"\r\n")
             length = int(size.split(b";")[0], 16)
@@ -213,8 +219,8 @@ def reason(error):
     """Return why there is no answer, in one line."""
     number = getattr(error, "errno", None)
     name = type(error).__name__
-    if "timeout" in name.lower() or "timed out" in str(error):
-        return "timed out"
+    if "timeout" in name.lower() or TIMED_OUT in str(error):
+        return TIMED_OUT
     if name.startswith("SSL"):
         return "TLS: {}".format(getattr(error, "reason", None) or str(error)[:200])
     if number and number > 0:

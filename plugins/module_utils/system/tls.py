@@ -14,14 +14,17 @@ import ssl
 from .http_client import HttpError, reason
 
 
-def context(certificate=None, key=None, authority=None):
+def context(certificate=None, key=None, authority=None, protocols=()):
     """Return the TLS context of a client.
 
     PEM bytes reach OpenSSL through memory, never through a file on the node.
+    protocols: what ALPN offers, such as h2.
     """
     tls_context = ssl.SSLContext(getattr(ssl, "PROTOCOL_TLS_CLIENT", ssl.PROTOCOL_TLS))
     tls_context.check_hostname = False
     tls_context.verify_mode = ssl.CERT_NONE
+    if protocols:
+        _offer(tls_context, protocols)
     if authority:
         try:
             tls_context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
@@ -34,6 +37,13 @@ def context(certificate=None, key=None, authority=None):
         except (OSError, ValueError) as error:
             raise HttpError(f"the client certificate cannot be used: {reason(error)}") from error
     return tls_context
+
+
+def _offer(tls_context, protocols):
+    try:
+        tls_context.set_alpn_protocols(list(protocols))
+    except NotImplementedError as error:  # OpenSSL before 1.0.2
+        raise HttpError("the OpenSSL of this node has no ALPN") from error
 
 
 def _load(tls_context, pem):

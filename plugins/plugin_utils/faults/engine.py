@@ -214,11 +214,11 @@ def _early_results(faults: list[Fault], host: Host, document: Mapping[str, Any])
 
 
 def _node_results(faults: list[Fault], host: Host, document: Mapping[str, Any]) -> _Results:
+    checks = [(fault, fault.node) for fault in faults if fault.node is not None]
     return [
         (fault, _kept(fault, host, outcome))
-        for fault in faults
-        if fault.node is not None
-        for outcome in fault.node(host, document)
+        for fault, check in checks
+        for outcome in check(host, document)
     ]
 
 

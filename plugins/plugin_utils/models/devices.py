@@ -372,7 +372,7 @@ class Node:
 @memoize.last
 def nodes(cluster: Cluster) -> list[Node]:
     """Return every Node of the API's list, with what its host and its rejected pods tell."""
-    found = []
+    rows = []
     answer = cluster.typed(Rejected)
     hosts = cluster.hosts_by_node()
     rejected: dict[str, list[Pod]] = {}
@@ -391,8 +391,8 @@ def nodes(cluster: Cluster) -> list[Node]:
         )
         if name in pods_of:
             _add_pods(node, pods_of[name])
-        found.append(node)
-    return found
+        rows.append(node)
+    return rows
 
 
 def _add_pods(node: Node, node_pods: NodePods) -> None:

@@ -4,8 +4,7 @@
 """The members of a cluster's etcd: which of them are up, and what each reports. Pure.
 
 Three witnesses: the list of members, a member's own answer on its host, and the connections that
-the others count. Where the list is not answered, as by the etcd within k3s up to 3.5, the
-connections name the members by their ids.
+the others count. Where the list is not answered, the connections name the members by their ids.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import os
 import time
 
 from ...system import (
+    etcd_endpoint,
     etcd_folder,
     etcd_keys,
     etcd_metrics,
@@ -23,8 +24,7 @@ from ...system import (
 )
 from ..base import Absent, Failed, in_this_network
 
-PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
-MEMBERS, STATUS, ALARMS = "/cluster/member/list", "/maintenance/status", "/maintenance/alarm"
+MEMBERS, STATUS, ALARMS = etcd_endpoint.MEMBERS, etcd_endpoint.STATUS, etcd_endpoint.ALARMS
 QUESTION = b'{"action":"GET"}'
 USUAL = ("/etc/kubernetes/pki/apiserver-etcd-client", "/etc/kubernetes/pki/etcd/healthcheck-client")
 # k3s runs etcd within its own process, and gives it this file.
@@ -34,7 +34,7 @@ EMBEDDED_CLIENT = "/var/lib/rancher/k3s/server/tls/etcd/client"
 EMBEDDED_NAMES = ("k3s", "k3s-server")
 EACH = 3
 HANDSHAKES_SECONDS = 2.5  # for all endpoints together, where the first did not answer
-TIMED_OUT = "timed out"
+TIMED_OUT = http_client.TIMED_OUT
 MAX_ENDPOINTS = 9
 MAX_ERRORS, MAX_ALARMS, MAX_TEXT = 20, 50, 200
 DEFAULT_QUOTA = 2 * 1024**3  # etcd's own, where the flag is missing or 0
@@ -278,15 +278,7 @@ class _Question:
 
     def _read(self, url, pair):
         """Read the members at an endpoint; HttpError without an answer."""
-        from ...system import tls
-
-        scheme, address, port = parsed(url)
-        encryption = None
-        if scheme == "https":
-            certificate, key = pair
-            process, flag = self.trust
-            encryption = tls.context(certificate, key, authority_of(process, flag, address))
-        client = EtcdClient(address, port, encryption, self.context)
+        client = self._client(url, pair)
         # both go through consensus, and wait for it as long as the other
         listed = [(_members, client)]
         if _add_status(client, self.evidence, url):
@@ -299,6 +291,20 @@ class _Question:
         self.evidence.update(answer, endpoint=url)
         _add_objects(client, self.evidence, self.context)
         self.context.source = url
+
+    def _client(self, url, pair):
+        scheme, address, port = parsed(url)
+        process, flag = self.trust
+        certificate, key = pair
+
+        def secure(protocols):
+            if scheme != "https":
+                return None
+            from ...system import tls
+
+            return tls.context(certificate, key, authority_of(process, flag, address), protocols)
+
+        return etcd_endpoint.EtcdEndpoint(address, port, secure, lambda: self.context.seconds(EACH))
 
 
 def _members(client):
@@ -328,7 +334,10 @@ def _add_status(client, evidence, url):
     """
     if evidence["status"] is not None:
         return False
-    status, body = client.post(STATUS)
+    try:
+        status, body = client.post(STATUS)
+    except http_client.Refused:
+        return False  # the member list says why too
     if status != 200:
         return False  # before 3.3, or a proxy of another kind: the member list still says why
     try:
@@ -370,33 +379,6 @@ def _is_full(status, raised):
         return True
     size, quota = status["db_size"] or 0, status["quota"] or 0
     return quota > 0 and size >= NEAR * quota
-
-
-class EtcdClient:
-    """A client of one endpoint with one credential.
-
-    Each request has a connection of its own, and the URL prefix of the member's release.
-    """
-
-    def __init__(self, address, port, encryption, context):
-        self.address, self.port, self.encryption, self.context = address, port, encryption, context
-        self.prefixes = PREFIXES
-
-    def post(self, path, body=b"{}"):
-        """Return (status, body) of the answer; HttpError without one."""
-        status, answer = None, b""
-        for prefix in self.prefixes:
-            connection = http_client.Connection(
-                self.address, self.port, self.context.seconds(EACH), self.encryption
-            )
-            try:
-                status, answer = connection.request(prefix + path, body)
-            finally:
-                connection.close()
-            if status != 404:
-                self.prefixes = (prefix,)
-                break
-        return status, answer
 
 
 def _health(context, process):

@@ -55,18 +55,22 @@ def units(text):
     A row is the unit's name, three states and a text; some releases put a mark before each.
     """
     failed, stopped = [], []
-    for line in text.split("\n"):
-        words = line.split()
-        while words and not words[0].rpartition(".")[0]:
-            del words[0]
-        states = words[1:4]
-        if not words or not words[0].isprintable():
-            continue
+    for name, states in filter(None, map(_listed, text.split("\n"))):
         if STATES[0] in states or STATES[1] in states:
-            failed.append(words[0][:255])
-        if STATES[2] in states and STOPPED in words[0] and words[0].endswith(".service"):
-            stopped.append(words[0][:255])
+            failed.append(name)
+        if STATES[2] in states and STOPPED in name and name.endswith(".service"):
+            stopped.append(name)
     return failed[:MAX_LISTED], stopped[:MAX_LISTED]
+
+
+def _listed(line):
+    """Return (the name of a unit, its three states) of a row, None for another line."""
+    words = line.split()
+    while words and not words[0].rpartition(".")[0]:
+        del words[0]
+    if not words or not words[0].isprintable():
+        return None
+    return words[0][:255], words[1:4]
 
 
 def _rows(named, context):

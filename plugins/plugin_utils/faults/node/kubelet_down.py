@@ -312,11 +312,14 @@ def _of_component(death: Death | None) -> tuple[str, ...]:
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a kubelet or systemd wrote before it ended, what tells most first."""
     yield from (refusal.line for refusal in status.refused)
-    if status.state.is_asked:
-        return
+    if not status.state.is_asked:
+        yield from _own_texts(status, contract.answer(document, KubeletEnd).lines)
+
+
+def _own_texts(status: KubeletStatus, lines: Sequence[str]) -> Iterator[str]:
+    """Yield what a kubelet or its runtime wrote before it ended by itself."""
     if status.runtime is not None:
         yield runtime_log.line_of(status.runtime[0])
-    lines = contract.answer(document, KubeletEnd).lines
     if status.death is not None and status.death.cause == exit_cause.CGROUP:
         # The kubelet logs what the kernel refused, and ends with what followed from that.
         yield from (line for line in reversed(lines) if CGROUPS in line)
@@ -326,11 +329,20 @@ def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     if status.child is not None:
         yield status.child.line
     yield status.last
-    if status.death is None or status.death.cause == exit_cause.UNKNOWN:
-        last = status.death.line if status.death is not None else status.last
-        # What k3s said before its containerd ended is not why that ended.
-        if not runtime_log.EXITED.search(last.partition("]: ")[2]):
-            yield from unit_journal.errors_before(lines, last)
+    yield from _errors_before(status, lines)
+
+
+def _errors_before(status: KubeletStatus, lines: Sequence[str]) -> Sequence[str]:
+    """Return the errors that may say why a kubelet ended whose last line does not."""
+    last = status.last
+    if status.death is not None:
+        last = status.death.line
+        if status.death.cause != exit_cause.UNKNOWN:
+            return ()
+    # What k3s said before its containerd ended is not why that ended.
+    if runtime_log.EXITED.search(last.partition("]: ")[2]):
+        return ()
+    return unit_journal.errors_before(lines, last)
 
 
 def _with_address_of_vpn(lines: Sequence[str], last: str) -> Iterator[str]:

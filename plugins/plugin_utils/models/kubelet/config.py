@@ -206,11 +206,11 @@ def _take(
 ) -> None:
     """Merge one file into the values of earlier files. Raises ManifestError."""
     text = pod_manifest.parseable(file.text or "", file.masked)
-    own = _settings(text, file.path)
-    for key in own.whole:
+    settings = _settings(text, file.path)
+    for key in settings.whole:
         _remove(values, key)
-    values.update(own.values)
-    tops.update(own.tops)
+    values.update(settings.values)
+    tops.update(settings.tops)
 
 
 class _FileSettings(NamedTuple):

@@ -125,6 +125,11 @@ def _steps(
     else:
         blocked = blocked or _undrained(scene, node, undrainable)
         steps = [_reset(scene, after, False, edited)]
+    return _as_blocked(scene, steps, blocked)
+
+
+def _as_blocked(scene: RemedyContext, steps: list[Step], blocked: str | None) -> list[Step]:
+    """Return the steps with what forbids them all."""
     steps = [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
     if _other_starter(scene):
         # No consent does it: its report says that the fix is manual.

@@ -55,12 +55,14 @@ from ansible_collections.kubemend.remediation.plugins.module_utils.steps.drain i
 from ansible_collections.kubemend.remediation.plugins.module_utils.system import (
     automatic_upgrades,
     boot_mounts,
-    cri,
+    etcd_grpc,
     files,
     gpu_driver,
+    grpc_call,
     http_client,
     json_line,
     procfs,
+    protobuf,
     rpm_upgrades,
     runtime_files,
     systemd,
@@ -203,6 +205,14 @@ TEXT = st.one_of(
 BYTES = st.one_of(
     st.binary(max_size=300), TEXT.map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
+# A message of protobuf whose fields have any bytes, among bytes that are no field.
+REPLY = st.lists(
+    st.one_of(
+        st.tuples(st.integers(1, 13), BYTES).map(lambda field: protobuf.message(*field)),
+        st.binary(min_size=1, max_size=12),
+    ),
+    max_size=12,
+).map(b"".join)
 LEAF = st.one_of(
     st.none(),
     st.booleans(),
@@ -455,7 +465,7 @@ PARSERS = (
     Parser(systemd.words, (TEXT,), (list,)),
     Parser(systemd.joined, (TEXT,), (list,)),
     Parser(systemd.environment_file, (TEXT,), (dict,)),
-    Parser(cri.status, (BYTES,), (int, NONE)),
+    Parser(grpc_call.status, (BYTES,), (int, NONE)),
     Parser(boot.mounts, (TEXT, st.just(("/", "/var"))), (list,)),
     Parser(limits.file_nr, (TEXT,), (int, list, dict, NONE)),
     Parser(limits.capable, (TEXT,), (bool, NONE)),
@@ -473,6 +483,13 @@ PARSERS = (
     Parser(etcd.split, (TEXT,), (list,)),
     Parser(etcd.parsed, (TEXT,), (tuple,)),
     Parser(etcd.members, (BYTES,), (dict,), (http_client.HttpError,)),
+    Parser(etcd.status_of, (BYTES,), (dict,), (http_client.HttpError,)),
+    Parser(etcd.alarms, (BYTES,), (list,), (http_client.HttpError,)),
+    Parser(protobuf.fields, (BYTES,), (list,), (protobuf.Malformed,)),
+    Parser(etcd_grpc.member_list, (REPLY,), (bytes,), (protobuf.Malformed,)),
+    Parser(etcd_grpc.member_status, (REPLY,), (bytes,), (protobuf.Malformed,)),
+    Parser(etcd_grpc.alarm_list, (REPLY,), (bytes,), (protobuf.Malformed,)),
+    Parser(etcd_grpc.key_count, (REPLY,), (bytes,), (protobuf.Malformed,)),
     Parser(log_lines.seconds, (TEXT,), (float, int, NONE)),
     Parser(log_lines.written, (BYTES,), (tuple, NONE)),
     Parser(repeated_lines.fold, (BYTES.map(lambda raw: raw[:500]),), (bytes,)),

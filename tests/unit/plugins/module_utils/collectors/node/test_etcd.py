@@ -10,6 +10,7 @@ import http.server
 import json
 import os
 import threading
+import types
 
 import pytest
 
@@ -548,3 +549,71 @@ def test_of_many_endpoints_those_that_say_nothing_are_left_out(monkeypatch):
         f"{urls[2]}: Connection refused",
         f"{urls[3]}: Connection refused",
     ]
+
+
+class _WithoutGateway(etcd.etcd_endpoint.EtcdEndpoint):
+    """An endpoint without a gateway, whose calls of gRPC have these answers."""
+
+    answers = types.MappingProxyType({})
+    asked = ()
+
+    def _posted(self, path, body):
+        return 404, b"404 page not found"
+
+    def _called(self, path, body):
+        type(self).asked += (path,)
+        answer = self.answers[path]
+        if isinstance(answer, Exception):
+            raise answer
+        return 200, json.dumps(answer).encode()
+
+
+@pytest.fixture
+def grpc(monkeypatch):
+    answers = {etcd.STATUS: STATUS, etcd.MEMBERS: MEMBERS, etcd.ALARMS: ALARM}
+    answers["/kv/range"] = {"header": {}, "count": "7"}
+    monkeypatch.setattr(_WithoutGateway, "answers", answers)
+    monkeypatch.setattr(_WithoutGateway, "asked", ())
+    monkeypatch.setattr(etcd.etcd_endpoint, "EtcdEndpoint", _WithoutGateway)
+    return answers
+
+
+def test_without_a_gateway_the_evidence_is_the_same(grpc, member, monkeypatch):
+    called = etcd.collect(context(1))
+    assert called["alarms"] == [{"member_id": "11", "alarm": "NOSPACE"}]
+    assert called["objects"][0] == {"resource": "events", "count": 7}
+    monkeypatch.setattr(etcd.etcd_endpoint, "EtcdEndpoint", _WithoutGateway.__base__)
+    member.answers["/v3/maintenance/alarm"] = (200, ALARM)
+    member.answers["/v3/kv/range"] = (200, grpc["/kv/range"])
+    posted = etcd.collect(context(member.server_port))
+    assert called["status"].pop("endpoint") != posted["status"].pop("endpoint")
+    for name in ("cluster_id", "members", "error", "status", "alarms", "objects"):
+        assert called[name] == posted[name]
+
+
+def test_a_call_that_is_refused_costs_its_own_answer_only(grpc):
+    grpc[etcd.STATUS] = http_client.Refused("gRPC status 7 (permission denied)")
+    found = etcd.collect(context(1))
+    assert (found["status"], found["alarms"]) == (None, None)
+    assert found["members"][0]["id"] == "11"
+    grpc[etcd.MEMBERS] = http_client.Refused("gRPC status 14 (unavailable)")
+    with pytest.raises(Failed) as caught:
+        etcd.collect(context(1))
+    assert caught.value.data["error"] == "http://127.0.0.1:1: gRPC status 14 (unavailable)"
+
+
+def test_where_neither_the_gateway_nor_grpc_answers_one_error_names_both(grpc):
+    grpc[etcd.STATUS] = http_client.HttpError("the answer is no gRPC")
+    with pytest.raises(Failed) as caught:
+        etcd.collect(context(1))
+    error = caught.value.data["error"]
+    assert error == "http://127.0.0.1:1: HTTP 404: no gRPC either (the answer is no gRPC)"
+    assert _WithoutGateway.asked == (etcd.STATUS,)
+
+
+def test_an_endpoint_that_says_nothing_to_grpc_is_asked_once(grpc):
+    grpc[etcd.STATUS] = http_client.HttpError(http_client.TIMED_OUT)
+    with pytest.raises(Failed) as caught:
+        etcd.collect(context(1))
+    assert caught.value.data["error"] == "http://127.0.0.1:1: timed out"
+    assert _WithoutGateway.asked == (etcd.STATUS,)
