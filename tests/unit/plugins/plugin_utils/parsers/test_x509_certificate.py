@@ -18,7 +18,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.x509_
 )
 from tests.unit.support.pki import Authority, name_of
 
-EXAMPLE = Path(__file__).resolve().parents[5] / "examples/two-leaders/evidence/m1.json"
+AUTHORITY = Path(__file__).resolve().parents[4] / "fixtures/kubeadm-1.18-authority.pem"
 NOW = 1_800_000_000.0
 CA = Authority("kubernetes", NOW)
 
@@ -42,9 +42,8 @@ def test_what_a_certificate_says() -> None:
 
 def test_a_serial_number_of_0_warns_nobody(recwarn: pytest.WarningsRecorder) -> None:
     """Authorities that kubeadm made up to 1.18 have it."""
-    evidence = EXAMPLE.read_text(encoding="utf-8").replace("\\n", "\n")
-    found = x509_certificate.read(evidence)
-    assert "kubernetes" in {one.subject for one in found if one.serial == 0}
+    (certificate,) = x509_certificate.read(AUTHORITY.read_text(encoding="utf-8"))
+    assert (certificate.subject, certificate.serial) == ("kubernetes", 0)
     assert not recwarn.list
 
 
