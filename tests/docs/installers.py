@@ -19,7 +19,8 @@ FOREIGN = {
         " unknown)",
     ),
     "k3s": (
-        "nodes and the API; of its runtime the pod network and the sandboxes alone. Scheduler and"
+        "nodes, the API and etcd, and the kubelet by the command line that k3s logs; of its runtime"
+        " the pod network and the sandboxes alone. Scheduler and"
         " controller manager are part of its"
         " single process and show no arguments or manifests",
         "enabling and starting its unit",

@@ -25,6 +25,16 @@ OTHERS = {
         " scheduler and controller manager ended"
     ),
     "interrupted-change": "a repair was killed between its steps",
+    "k3s-containerd-template": (
+        "the template for the containerd of an agent of K3s is no TOML, so that containerd and the"
+        " agent end"
+    ),
+    "k3s-cpu-policy": "an agent of K3s has another CPU manager policy than its state file",
+    "k3s-go-fault": "a server of K3s ends with a fault of Go, and prints 37,000 lines of stacks",
+    "k3s-healthy": "nothing is broken: K3s with three servers and an agent",
+    "k3s-no-quorum": "two of the three servers of K3s were stopped",
+    "k3s-server-stopped": "one of the three servers of K3s was stopped",
+    "k3s-wrong-server": "an agent of K3s has an address at which no server is",
     "kubespray-scheduler-config-file": (
         "a master's scheduler has leader election switched off in its configuration file, on nodes"
         " as kubespray lays them out"
@@ -122,7 +132,8 @@ def page() -> str:
                 " run of the tests judges that evidence again, and expects exactly the verdicts"
                 " that are kept next to it. It also makes some of the incidents again, which the"
                 " commit draws, in clusters of the newest and the oldest release. A full run makes"
-                " them all."
+                " them all. The incidents whose names begin with k3s were made by hand, in a K3s"
+                " that was built from its source. No test makes them again."
             ),
             "",
             "| incident | what is broken | release | recorded | faults found |",
