@@ -21,6 +21,10 @@ NODE = {
         "control plane processes: argv, pod, kubeconfig and configuration as their container"
         " sees them"
     ),
+    "failed_units": (
+        "units of systemd that failed, of those that pods and their node need (network, storage,"
+        " clock, firewall, devices), and the end of their journals"
+    ),
     "static_pod_paths": (
         "what lies at the paths of the host that the volumes and flags of static pods name: its"
         " kind alone"
@@ -169,10 +173,6 @@ NODE = {
         " containerd's files, are those that started, sources of fstab that are not there, other"
         " kernels and their modules, NVIDIA's driver and libraries, and which packages apt, dnf or"
         " yum upgrades by itself"
-    ),
-    "failed_units": (
-        "units of systemd that failed, of those that pods and their node need (network, storage,"
-        " clock, firewall, devices), and the end of their journals"
     ),
     "address_holders": (
         "who has the ports at which a program of the node could not listen, as the lines of other"
