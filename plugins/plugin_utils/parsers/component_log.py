@@ -33,6 +33,9 @@ _JSON_FIELD = re.compile(r'"(msg|error)":("(?:[^"\\]|\\.)*)"?')
 # Classes of what a program waits for.
 _WAITED_FOR = frozenset(("credential", "network", "dependency", "api", "runtime"))
 _WORDS = ("Error: ", "error: ", "panic: ", "fatal error: ")
+_MILD = re.compile(
+    r'[IW]\d{4} \d\d:|time="[^"]{1,64}" level=(?:info|debug|warning) |\{"level":"(?:info|debug|warn)"'
+)
 _INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|debug) ')
 # The phrases by which a program of Kubernetes, etcd or Go logs that it exits.
 _LAST = re.compile(
@@ -103,10 +106,13 @@ class Telling:
         return self.reading is not None and not self.reading.weak
 
     def before(self, lines: Sequence[str]) -> tuple[str, ...]:
-        """Return the other lines, newest first, or none where this line's meaning is certain."""
+        """Return the other lines, newest first, or none where this line's meaning is certain.
+
+        A mere information or a warning ends no program.
+        """
         if self.names_cause:
             return ()
-        return tuple(reversed(lines))
+        return tuple(line for line in reversed(lines) if not _MILD.match(line))
 
 
 def entries(lines: Iterable[str]) -> list[str]:

@@ -301,3 +301,19 @@ def test_a_farewell_without_an_error_before_it():
     lines = ["I1030 07:57:15.1       1 a.go:1] begins", "Terminating"]
     telling = component_log.telling(lines, component_log.last_word(lines), "library")
     assert component_log.decisive(lines, telling, "library") == telling
+
+
+def test_a_mere_information_or_a_warning_is_not_why_a_program_ended():
+    errors = [
+        'E1129 13:54:51.000000       1 a.go:1] "it failed"',
+        'time="2026-11-29T13:54:51Z" level=error msg="it failed"',
+        '{"level":"error","msg":"it failed"}',
+        "a program without a logger says something",
+    ]
+    milder = [
+        'I1129 13:54:51.000000       1 a.go:1] "it went on"',
+        'W1129 13:54:51.000000       1 a.go:1] "ipset is missing"',
+        'time="2026-11-29T13:54:51Z" level=warning msg="ipset is missing"',
+        '{"level":"warn","ts":"2026","msg":"slow fdatasync"}',
+    ]
+    assert component_log.Telling("bye").before([*errors, *milder]) == tuple(errors[::-1])
