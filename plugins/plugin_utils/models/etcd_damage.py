@@ -27,7 +27,9 @@ _DAMAGED = re.compile(
     r"|WAL error \(.{0,200}\) cannot be repaired|snap: (?:empty snapshot|no available snapshot)"
     r"|tocommit\(\d+\) is out of range|cannot open database at|failed to open database"
     r"|bolt\.DB\.meta\(\): invalid|\b(?:invalid database|checksum error|version mismatch)$"
-    r"|unexpected fault address|(?:structure needs cleaning|input/output error)",
+    # of a page that is not there; of any other fault of the program the stack names another package
+    r"|\[signal SIGBUS: bus error|\bbbolt\.\(\*(?:Bucket|Cursor|DB|Tx|freelist|node)\)\."
+    r"|(?:structure needs cleaning|input/output error)",
     re.IGNORECASE,
 )
 # What is no damage, though it names a file of the data.

@@ -34,7 +34,8 @@ _JSON_FIELD = re.compile(r'"(msg|error)":("(?:[^"\\]|\\.)*)"?')
 _WAITED_FOR = frozenset(("credential", "network", "dependency", "api", "runtime"))
 _WORDS = ("Error: ", "error: ", "panic: ", "fatal error: ")
 _MILD = re.compile(
-    r'[IW]\d{4} \d\d:|time="[^"]{1,64}" level=(?:info|debug|warning) |\{"level":"(?:info|debug|warn)"'
+    r'[IW]\d{4} \d\d:|time="[^"]{1,64}" level=(?:info|debug|warning) '
+    r'|\{"level":"(?:info|debug|warn)"'
 )
 _INFORMATION = re.compile(r'I\d{4} |.*"level":"(?:info|debug)"|.* level=(?:info|debug) ')
 # The phrases by which a program of Kubernetes, etcd or Go logs that it exits.

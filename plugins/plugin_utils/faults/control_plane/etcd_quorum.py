@@ -76,9 +76,21 @@ def member_down(cluster: Cluster) -> Iterator[CheckResult]:
             _bring_back(cluster, down),
             component=ETCD,
             severity="critical" if view.margin <= 0 else None,
+            because=_stopped_with_k3s(down),
         ),
         component=ETCD,
     )
+
+
+def _stopped_with_k3s(down: Sequence[MemberView]) -> tuple[str, ...]:
+    """Return the fault of a kubelet that does not run, where each etcd is within such a k3s."""
+    units = [item.host.rancher for item in down if item.host is not None]
+    if len(units) < len(down):
+        return ()
+    stopped = all(
+        unit is not None and unit.program == "k3s" and unit.state != "active" for unit in units
+    )
+    return ("KM502",) if stopped else ()
 
 
 def _view(cluster: Cluster) -> tuple[CheckResult | None, View]:

@@ -38,7 +38,7 @@ from ...models.kubelet.lost_election import LostElection
 from ...models.kubelet.status import KubeletStatus
 from ...models.kubelet.waiting_start import Wait
 from ...models.result import EvidenceRef, Missing
-from ...parsers import manager_error, systemd_unit, unit_journal
+from ...parsers import go_panic, manager_error, systemd_unit, unit_journal
 from ..base import (
     AnyNodeCheck,
     CheckResult,
@@ -51,6 +51,7 @@ from ..base import (
 from ..known_causes import Source, explained, with_denial
 from ..limits import kernel as limits_kernel
 from ..limits import process as limits_process
+from ..resource_managers import state_files
 from . import cgroup_driver as cgroup_driver_check
 from . import (
     client_certificate,
@@ -84,7 +85,8 @@ CODES = {
     exit_cause.KERNEL_DEFAULTS: "KM517",
 }
 # The faults that tell whether such a cause is still there.
-_CHECKS = {
+Check = Callable[[Host, Mapping[str, Any]], Iterator[CheckResult]]
+_CHECKS: Mapping[str, tuple[tuple[str, Check], ...]] = {
     exit_cause.SWAP: (("KM504", node_swap.swap_on),),
     exit_cause.LIMITS: (("KM409", limits_process.refused),),
     # 203/EXEC: the program is there, and systemd may not execute it
@@ -95,6 +97,9 @@ _CHECKS = {
         ("KM403", limits_kernel.watches),
     ),
 }
+# The faults of the managers' state that keep a kubelet from its start.
+STATE_FAULTS = ("KM301", "KM302", "KM303", "KM304", "KM305", "KM306", "KM307", "KM309", "KM310")
+_OF_MANAGERS = frozenset((exit_cause.CPU_MANAGER_STATE, exit_cause.MEMORY_MANAGER_STATE))
 _TOLD_BY_FAULTS = frozenset((*_CHECKS, exit_cause.RUNTIME))
 KUBELET = "kubelet"
 SERVER = "rke2-server.service"
@@ -136,6 +141,7 @@ SHOWN = 5
         "component_units",
         "failed_units",
         "installer",
+        "pinning",
     ),
 )
 def not_running(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
@@ -195,7 +201,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     if status.death is not None and not _stopped(status):
         refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
     election = _election(document, status)
-    cause += f"{refusal.clause}{election.clause}"
+    cause += f"{_panicked(status, document)}{refusal.clause}{election.clause}"
     beside, without = _server_beside(document, status)
     cause += beside
     changes = _changes(document, status)
@@ -279,6 +285,15 @@ def _changes(document: Mapping[str, Any], status: KubeletStatus) -> tuple[Packag
     return package_changes.of_unit(
         document, status.unit.name, package_changes.KUBELETS, is_stopped=_stopped(status)
     )
+
+
+def _panicked(status: KubeletStatus, document: Mapping[str, Any]) -> str:
+    """Return in which functions of Go it ended, where its last line is a panic, as a clause."""
+    if status.death is None:
+        return ""
+    lines = contract.answer(document, KubeletEnd).lines
+    texts = [line.partition("]: ")[2] for line in lines]
+    return go_panic.clause(status.death.line.partition("]: ")[2], texts)
 
 
 def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]:
@@ -436,10 +451,11 @@ def _because(host: Host, death: Death, document: Mapping[str, Any]) -> tuple[str
         return ("KM508",)
     if not death.certain:
         return ()
+    checks = _CHECKS.get(death.cause, ())
+    if death.cause in _OF_MANAGERS:
+        checks = tuple((code, state_files.CHECKS[code]) for code in STATE_FAULTS)
     return tuple(
-        code
-        for code, check in _CHECKS.get(death.cause, ())
-        if any(outcome.hits for outcome in check(host, document))
+        code for code, check in checks if any(outcome.hits for outcome in check(host, document))
     )
 
 

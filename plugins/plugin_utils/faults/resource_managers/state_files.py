@@ -54,6 +54,9 @@ Entry = tuple[str, str]  # (pod UID or "", container), a key of the state's entr
 MAX_SHOWN_ENTRIES = 10
 
 
+CHECKS: dict[str, Callable[[Host, Mapping[str, Any]], Iterator[CheckResult]]] = {}  # by code
+
+
 class Unjudged(Exception):
     """A check lacks evidence, of this collector: the verdict is unknown."""
 
@@ -285,7 +288,7 @@ def state_check(
     """Register a node check of the managers' state; policy tells whether it leaves room for it."""
 
     def register(look: PerNode) -> PerNode:
-        check = per_node(look, policy)
+        check = CHECKS[code] = per_node(look, policy)
         node_check(code, title, needs=("system", "kubelet", "pinning"), **metadata)(check)
         return look
 

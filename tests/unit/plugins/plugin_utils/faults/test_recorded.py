@@ -176,11 +176,11 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         "recorded before api_server was read; control_plane/test_api_server.py has them",
     ),
     "KM176": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before webhooks were read; control_plane/test_admission.py has them",
     ),
     "KM177": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before api_services were read; control_plane/test_admission.py has them",
     ),
     "KM178": dict.fromkeys(
@@ -200,11 +200,11 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         "present": "no lab cluster has a proxy; control_plane/test_component_proxy.py has them"
     },
     "KM120": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_certificates.py has them",
     ),
     "KM532": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before the networks of Nodes were read; node/test_pod_networks.py has them",
     ),
     "KM533": dict.fromkeys(
@@ -212,67 +212,63 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         "recorded before resolvers were read; node/test_pod_resolver.py has them",
     ),
     "KM550": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before system_pods was read; pods/test_system_pods.py has them",
     ),
     "KM560": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before pods that run were read; pods/test_pod_errors.py has them",
     ),
     "KM561": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before failed probes were read; pods/test_unready_pods.py has them",
     ),
     "KM180": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before object_events were read; control_plane/test_object_events.py has them",
     ),
     "KM564": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before failed_units were read; node/test_failed_units.py has them",
     ),
-    "KM563": dict.fromkeys(
-        ("present", "clear"),
-        "recorded before object_events were read; node/test_node_events.py has them",
-    ),
     "KM562": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "a node of the lab is a container, without a kernel; node/test_kernel_log.py has them",
     ),
     "KM534": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before interfaces were read; node/test_network_settings.py has them",
     ),
     "KM535": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before tables of the kernel were read; node/test_network_tables.py has them",
     ),
     "KM121": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_certificates.py has them",
     ),
     "KM122": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_certificate_trust.py has them",
     ),
     "KM123": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_authorities.py has them",
     ),
     "KM124": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_certificate_trust.py has them",
     ),
     "KM125": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_certificate_names.py has them",
     ),
     "KM126": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_kubeconfigs.py has them",
     ),
     "KM127": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before certificates were read; control_plane/test_shared_keys.py has them",
     ),
     "KM128": {
@@ -308,7 +304,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         )
     },
     "KM116": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "components of recorded clusters are static pods; control_plane/test_services.py has units",
     ),
     "KM201": {"unknown": "no lab runs a vendor's build; scheduling/test_lost_nodes.py has some"},
@@ -439,7 +435,16 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             "recorded before next_start was read; node/test_next_program_start.py,"
             " node/test_next_boot.py and node/test_automatic_upgrades.py have them",
         )
-        for code in ("KM700", "KM701", "KM702", "KM703", "KM704", "KM705", "KM706")
+        for code in ("KM701", "KM702", "KM703", "KM705", "KM706")
+    },
+    **{
+        code: {
+            "present": (
+                "a recording of such a node is a next start's own; node/test_next_program_start.py"
+                " has them"
+            )
+        }
+        for code in ("KM700", "KM704")
     },
     "KM707": dict.fromkeys(
         ("present",), "no kubelet was recorded between; node/test_kubelet_next_configuration.py"
@@ -457,3 +462,21 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         )
     },
 }
+
+
+@pytest.mark.parametrize(
+    ("case", "code", "because"),
+    [
+        # what keeps a kubelet from its start is one chain with it
+        ("v1.36.3-pinning-policy-changed", "KM301", ()),
+        ("v1.21.2-k3s-cpu-policy", "KM502", ("KM301",)),
+        # the etcd of k3s is stopped with its unit
+        ("v1.21.2-k3s-server-stopped", "KM145", ("KM502",)),
+        ("v1.21.2-k3s-go-fault", "KM145", ("KM502",)),
+    ],
+)
+def test_the_cause_of_a_finding_in_a_recording(case, code, because):
+    result = fault_engine.evaluate(
+        evidence_sources.stream([str(FOLDER / case / "evidence")]), deep=True
+    )
+    assert [item.because for item in result.findings if item.code == code] == [because]

@@ -20,8 +20,15 @@ DAMAGED = (
     '{"level":"fatal","msg":"failed to open WAL","error":"wal: max entry size limit exceeded"}',
     '{"level":"panic","msg":"tocommit(12345) is out of range [lastIndex(12000)]. Was the raft log'
     ' corrupted, truncated, or lost?"}',
+    "[signal SIGBUS: bus error code=0x2 addr=0x7f3a457f3008 pc=0x9e2b65]",
+    "go.etcd.io/bbolt.(*Cursor).search(0xc000316680, 0x1a310c0, 0x4, 0x4, 0x3)",
 )
 OTHERS = (
+    # of a k3s that had a defect in its JSON
+    "unexpected fault address 0x2326d30",
+    "fatal error: fault",
+    "[signal SIGSEGV: segmentation violation code=0x2 addr=0x2326d30 pc=0x1ce981c]",
+    "github.com/modern-go/reflect2.(*UnsafeMapType).UnsafeIterate(0x1d4b46b471c0, 0x22eb909?)",
     '{"level":"info","msg":"snap: crc mismatch"}',
     '{"level":"fatal","msg":"cannot open database at /var/lib/etcd: permission denied"}',
     '{"level":"warn","msg":"apply request took too long"}',

@@ -1007,3 +1007,11 @@ def test_a_line_that_ends_nothing_is_no_cause(world, before):
     )
     assert findings
     assert not any("Known cause" in item.summary for item in findings)
+
+
+def test_a_kubelet_that_panics_is_told_with_its_functions(world):
+    frame = entry("example.org/x/store.(*Tree).Get(0xc000316680, 0x1a310c0)")
+    lines = [*AGAIN, entry("fatal error: concurrent map writes"), frame, *ended(2)]
+    _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, lines)
+    assert "concurrent map writes" in found.summary
+    assert ", in store.(*Tree).Get" in found.summary
