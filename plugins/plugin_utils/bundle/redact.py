@@ -132,7 +132,10 @@ FORMS = tuple(
 # "-----BEGIN " of a PEM block in base64
 ENCODED = re.compile(rb"(?<![A-Za-z0-9+/])LS0tLS1CRUdJTi[A-Za-z0-9+/=]{16,}")
 LINE = re.compile(
-    rb"^[ \t]*(?:export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*=[ \t]*(?P<s>[^\r\n]*?)[ \t]*$", re.M
+    # K3S_URL and RKE2_URL: the address of a server, which may hold a user like any other URL
+    rb"^[ \t]*(?:export[ \t]+)?(?!(?:K3S|RKE2)_URL=[\"']?https?://[^@\s]*$)"
+    rb"[A-Za-z_][A-Za-z0-9_]*=[ \t]*(?P<s>[^\r\n]*?)[ \t]*$",
+    re.M,
 )
 # Harmless values in the environment file of a unit: flags, which checks read; numbers and switches.
 HARMLESS = re.compile(

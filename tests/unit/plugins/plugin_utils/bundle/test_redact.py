@@ -313,3 +313,19 @@ def test_a_password_in_a_url_that_begins_as_a_port_does(user, digits, middle, sc
     assert told.startswith(f"see {scheme}://")
     assert told.endswith("@h.example.com/x y")
     assert redact.text(told) == told
+
+
+@pytest.mark.parametrize(
+    ("line", "is_kept"),
+    [
+        ("K3S_URL=https://192.0.2.9:6443", True),
+        ("RKE2_URL='https://[2001:db8::9]:9345'", True),
+        ("K3S_URL=https://admin:hunter2@192.0.2.9:6443", False),
+        ("K3S_TOKEN=https://192.0.2.9", False),
+        ("OTHER_URL=https://192.0.2.9", False),
+    ],
+)
+def test_the_server_of_an_agent_stays_in_its_environment(line, is_kept):
+    record = {"path": "/etc/k3s.env", "text": f"{line}\n", "masked": []}
+    clean = redact.document({"environment_files": [record]})["environment_files"][0]
+    assert (clean["text"] == record["text"]) is is_kept
