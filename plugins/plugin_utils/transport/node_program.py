@@ -29,7 +29,7 @@ IMPORT = re.compile(
 )
 # What documents a source: a string that stands alone, and comments. Other strings are there so that
 # none is taken apart. A unit test compares what is left with the source.
-DOCUMENTATION = re.compile(
+_DOC_BLOCK = re.compile(
     r'^([ \t]*)r?"""(?:[^"\\]|\\.|"(?!""))*"""$'
     r'|("""(?:[^"\\]|\\.|"(?!""))*"""|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\')'
     r"|[ \t]*#[^\n]*",
@@ -121,7 +121,7 @@ def _packed(source: str | None) -> bytes:
 
 def _undocumented(source: str) -> str:
     """Return a source without docstrings and comments, a quarter of it, which a node compiles."""
-    return DOCUMENTATION.sub(_kept, source)
+    return _DOC_BLOCK.sub(_kept, source)
 
 
 def _kept(match: re.Match[str]) -> str:
