@@ -117,7 +117,7 @@ class _Work:
 
     def do(self):
         """Work until each collector has its record."""
-        command.use_waits(self._imports())
+        command.waits.use(self._imports())
         while True:
             self._hear(has_time=False)
             collector = self._next()
@@ -242,7 +242,7 @@ class _Work:
     def _answer_apart(self, collector, limit, slot):
         """Run the child: only its answer may leave it, and it never returns."""
         try:
-            command.use_waits(())
+            command.waits.use(())
             self.pipes.close_all_but(slot)
             if collector.tier == registry.DEEP:
                 os.nice(10)
@@ -367,7 +367,10 @@ def _needs_tls(collector, processes):
 
 
 def _tls():
-    from ..system import tls  # noqa: F401 - imported before the children are made
+    """Return the module tls, imported before the children are made."""
+    from ..system import tls
+
+    return tls
 
 
 def _imported(load):

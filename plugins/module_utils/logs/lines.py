@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Log lines of a runtime or of journald: their time, whether they are wanted, without secrets."""
 
+import datetime
 import re
 import time
 
@@ -13,8 +14,7 @@ LONGEST = 65536  # bytes of one line that are matched; of what is longer only th
 BEYOND = files.BEYOND
 RAW = 4 * 1024 * 1024  # one line of a file or of journalctl, before it is taken apart
 MAX_KEY_LINES = 120
-# Days of a year before each month, without the day that February of a leap year has more.
-BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365)
+EPOCH = datetime.date(1970, 1, 1).toordinal()
 RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt"
     r" ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z"
@@ -38,8 +38,9 @@ def seconds(text):
     if not match:
         return None
     year, month, day, hour, minute, second = [int(part) for part in match.groups()[:6]]
-    days = _days(year, month, day)
-    if days is None:
+    try:
+        days = datetime.date(year, month, day).toordinal() - EPOCH
+    except ValueError:
         return None
     if hour > 23 or minute > 59 or second > 60:
         return None
@@ -49,26 +50,6 @@ def seconds(text):
         ahead = int(zone[1:3]) * 3600 + int(zone[-2:]) * 60
         whole += ahead if zone[0] == "-" else -ahead
     return round(whole + int((match.group(7) or "0")[:6].ljust(6, "0")) / 1e6, 6)
-
-
-def _days(year, month, day):
-    """Return the days from 1970 to a date; None where there is no such date."""
-    if not (year and 1 <= month <= 12):
-        return None
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    length = BEFORE_MONTH[month] - BEFORE_MONTH[month - 1] + (is_leap and month == 2)
-    if not 1 <= day <= length:
-        return None
-    past = year - 1
-    leap_days = past // 4 - past // 100 + past // 400 - 477
-    return (
-        (year - 1970) * 365
-        + leap_days
-        + BEFORE_MONTH[month - 1]
-        + (is_leap and month > 2)
-        + day
-        - 1
-    )
 
 
 def stamp(moment):

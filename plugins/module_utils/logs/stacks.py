@@ -36,31 +36,46 @@ def removed(lines, text_of):
 
     text_of: a function that returns the program's part of a line.
     """
-    kept, room, is_first, follows_call = [], 0, False, False
+    chosen = _Filter(text_of)
     for line in filter(None, lines):
-        text, may_be_call = text_of(line), False
+        chosen.take(line)
+    return chosen.kept
+
+
+class _Filter:
+    """Takes lines one after the other, and keeps those that are of no stack."""
+
+    def __init__(self, text_of):
+        self.kept = []
+        self._text_of = text_of
+        self._wanted = 0  # frames that the stack which comes next may keep
+        self._room = 0  # frames that the present stack may keep
+        self._follows_call = False
+
+    def take(self, line):
+        """Take the next line."""
+        text, follows_call = self._text_of(line), self._follows_call
+        self._follows_call = False
         if text.startswith("goroutine ") and text.endswith("]:"):
-            is_first, room = room == FRAMES and not is_first, room * (not is_first)
+            self._room, self._wanted = self._wanted, 0
         elif _SOURCE.match(text):
-            room -= follows_call and _end_frame(kept, text_of, is_first and room > 0)
+            if follows_call:
+                self._end_frame()
         elif not _belongs(text):
-            kept.append(line)
-            may_be_call = True
+            self.kept.append(line)
+            self._follows_call = True
             if _SAYS_WHY.match(text):
-                room, is_first = FRAMES, False
-        follows_call = may_be_call
-    return kept
+                self._room, self._wanted = 0, FRAMES
 
-
-def _end_frame(kept, text_of, is_wanted):
-    """Remove the call of a frame from the lines, unless it is wanted; return how many stay."""
-    text = text_of(kept[-1])
-    if not frame(text):
-        return 0
-    if is_wanted and not text.startswith("created by ") and not _OF_EVERY_END.match(text):
-        return 1
-    kept.pop()
-    return 0
+    def _end_frame(self):
+        """Remove the call of a frame from the lines, unless it is wanted."""
+        text = self._text_of(self.kept[-1])
+        if not frame(text):
+            return
+        if self._room and not text.startswith("created by ") and not _OF_EVERY_END.match(text):
+            self._room -= 1
+        else:
+            self.kept.pop()
 
 
 def fill(lines, text_of):

@@ -11,8 +11,28 @@ import time
 # Since Python 3.8
 _spawn = getattr(os, "posix_spawn", None)
 _OPEN, _DUP2 = getattr(os, "POSIX_SPAWN_OPEN", 0), getattr(os, "POSIX_SPAWN_DUP2", 0)
-_steps = iter(())  # what there is to do while a command is awaited, a piece at each step
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Waits:
+    """What this process does while it awaits a command: a step of a few milliseconds each time.
+
+    Only a process without threads may use it.
+    """
+
+    def __init__(self):
+        self._steps = iter(())
+
+    def use(self, steps):
+        """Take these steps in place of those of before."""
+        self._steps = iter(steps)
+
+    def step(self):
+        """Do the next step, and return whether there was one."""
+        return next(self._steps, None) is not None
+
+
+waits = Waits()
 
 
 class CommandError(Exception):
@@ -79,15 +99,6 @@ def _output(argv, started, seconds, limit):
     return text
 
 
-def use_waits(steps):
-    """Let run() go on with these steps, each of a few milliseconds, while its command works.
-
-    They replace those of before. Only a process without threads may use this.
-    """
-    global _steps  # noqa: PLW0603 - of the whole process, as its waits are
-    _steps = iter(steps)
-
-
 def complaint(argv, seconds):
     """Return why a command did not end well, or an empty text. It is killed at its limit."""
     try:
@@ -151,9 +162,8 @@ def _read(argv, read, pid, seconds, limit):
 
 def _has_more(poll, end):
     """Return whether there is something to read before this time."""
-    while not poll.poll(0) and time.monotonic() < end:
-        if next(_steps, None) is None:
-            break
+    while not poll.poll(0) and time.monotonic() < end and waits.step():
+        pass
     return poll.poll(max(0, int((end - time.monotonic()) * 1000)))
 
 

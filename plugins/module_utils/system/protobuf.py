@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wire format of protobuf, as far as the answers of the CRI need it."""
+"""The wire format of protobuf, as far as the answers of the CRI and of etcd need it."""
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -73,8 +73,7 @@ def pairs(rows, number):
 
 def string(number, value):
     """Return the bytes of one field with a text that is shorter than 16 KiB."""
-    data = value.encode("utf-8")
-    return bytes([number << 3 | _BYTES]) + _size(len(data)) + data
+    return message(number, value.encode("utf-8"))
 
 
 def message(number, data):

@@ -24,7 +24,7 @@ def context(certificate=None, key=None, authority=None, protocols=()):
     tls_context.check_hostname = False
     tls_context.verify_mode = ssl.CERT_NONE
     if protocols:
-        _offer(tls_context, protocols)
+        tls_context.set_alpn_protocols(list(protocols))
     if authority:
         try:
             tls_context.load_verify_locations(cadata=authority.decode("ascii", "ignore"))
@@ -37,13 +37,6 @@ def context(certificate=None, key=None, authority=None, protocols=()):
         except (OSError, ValueError) as error:
             raise HttpError(f"the client certificate cannot be used: {reason(error)}") from error
     return tls_context
-
-
-def _offer(tls_context, protocols):
-    try:
-        tls_context.set_alpn_protocols(list(protocols))
-    except NotImplementedError as error:  # OpenSSL before 1.0.2
-        raise HttpError("the OpenSSL of this node has no ALPN") from error
 
 
 def _load(tls_context, pem):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from ..models.cluster import Host
 from ..parsers.pod_manifest import Mount
-from . import address_holders, hidden_units, path_states
+from . import address_holders, hidden_units, kubelet_logs, path_states
 from .base import Detection
 
 
@@ -21,18 +21,19 @@ def of_node(hit: Detection, host: Host, code: str) -> Detection:
     """
     hit = address_holders.with_holder(hit, host.address_holders)
     hit = path_states.with_state(hit, host.path_states, _mounts(hit, host))
+    hit = kubelet_logs.with_log(hit, host)
     return hidden_units.with_file(hit, code, host.hidden_units)
 
 
 def of_cluster(hit: Detection, hosts: Mapping[str, Host]) -> Detection:
-    """Return a hit of a cluster check with who has the port that its texts name.
+    """Return a hit of a cluster check with who has the port that its texts name, and its log.
 
     The paths of pods are those of their own root and volumes.
     """
     host = hosts.get(hit.host or "")
     if host is None:
         return hit
-    return address_holders.with_holder(hit, host.address_holders)
+    return address_holders.with_holder(kubelet_logs.with_log(hit, host), host.address_holders)
 
 
 def _mounts(hit: Detection, host: Host) -> Sequence[Mount] | None:

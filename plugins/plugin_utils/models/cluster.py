@@ -83,7 +83,7 @@ from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
 from .kubelet import busy as kubelet_busy
 from .kubelet import config as kubelet_config
-from .kubelet import status
+from .kubelet import log_command, status
 from .kubelet.busy import Busy
 from .machine import Machine
 from .memory_kills import KernelKills
@@ -191,6 +191,7 @@ class Host:
     # the revision of its etcd that other members do not have
     etcd_ahead: Ahead | None = None
     rancher: RancherUnit | None = None  # the unit of k3s or RKE2 that runs its kubelet
+    kubelet_log: str = log_command.USUAL  # the command that shows it
     cni_chain: CniChain = field(default_factory=CniChain)
     held: HeldAddresses = held_addresses.NONE  # at links of its own
 
@@ -394,6 +395,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         dropped_settings=containerd_merge.extract(document),
         etcd_ahead=etcd_revisions.extract(document),
         rancher=rancher_unit.extract(document),
+        kubelet_log=log_command.read(document),
         cni_chain=cni_chain.extract(document),
         held=held_addresses.extract(document),
     )

@@ -20,7 +20,7 @@ from ...models.result import EvidenceRef, Missing
 from ...models.runtime_work import RuntimeWork
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import explained
-from . import agent_balancer, api_node, heartbeat_cause, registration, wording
+from . import agent_balancer, api_node, heartbeat_cause, registration
 from . import identity as node_identity
 from .agent_balancer import Obstacle
 
@@ -224,7 +224,7 @@ def _said(host: Host) -> tuple[str, str]:
 def _unwell(cluster: Cluster, view: NodeView, host: Host) -> Detection:
     message = _words(view) or "it does not say why"
     text, work = f"Ready is False: {message}", RuntimeWork()
-    advice = wording.with_own_log(host, "fix what it names; journalctl -u kubelet shows more")
+    advice = "fix what it names; journalctl -u kubelet shows more"
     if _RUNTIME.search(message.lower()) is not None:
         work = host.runtime_work
         advice = _of_runtime(host)

@@ -55,14 +55,12 @@ def before_silence(cluster: Cluster, node: str) -> str:
 
 def _hit(cluster: Cluster, node: str, reports: list[Report]) -> Detection:
     first = max(reports, key=lambda report: report.count)
-    name, place = node, wording.host_of(cluster, node)
-    host = next((member for member in cluster.hosts if member.host == place), None)
+    name = node
     hit = Detection(
         f"{name}: {first.meaning.clause}, {how_often(first)}: {first.message}",
         tuple(proof(cluster, report) for report in reports[:SHOWN]),
-        f"{wording.with_own_log(host, first.meaning.advice)}; kubectl describe node {name} has its"
-        " events",
-        host=place,
+        f"{first.meaning.advice}; kubectl describe node {name} has its events",
+        host=wording.host_of(cluster, node),
         node=node,
         component=first.meaning.component,
         severity=first.meaning.severity,

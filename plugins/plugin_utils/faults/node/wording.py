@@ -8,7 +8,7 @@ from __future__ import annotations
 from ....module_utils.shared.text import counted
 from ...evidence.document import one_line
 from ...models.api_node import NodeView, views
-from ...models.cluster import Cluster, Host
+from ...models.cluster import Cluster
 
 # Distributions that keep modules of their kernel apart.
 MORE_MODULES = (
@@ -28,13 +28,6 @@ def host_name(view: NodeView) -> str | None:
 def host_of(cluster: Cluster, node: str) -> str | None:
     """Return the host of the run that is the Node with this name, or None."""
     return next((host_name(view) for view in views(cluster) if view.name == node), None)
-
-
-def with_own_log(host: Host | None, advice: str) -> str:
-    """Return an advice with the log of this host's kubelet: of k3s or RKE2 that of its unit."""
-    if host is None or host.rancher is None:
-        return advice
-    return advice.replace("journalctl -u kubelet", f"journalctl -u {host.rancher.short_name}")
 
 
 def pods(count: int) -> str:

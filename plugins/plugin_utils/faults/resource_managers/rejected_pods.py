@@ -771,7 +771,7 @@ def _dropped_hits(node: Node, resource: str) -> Iterator[Detection]:
             EvidenceRef("file", node.inventory_host, path=folder, text=_sockets(node)),
             _checkpoint_proof(node, f"written without {resource}"),
         ],
-        f"{advice}. See the kubelet's log (journalctl -u kubelet -g ListAndWatch)",
+        f"{advice}. See the kubelet's log (journalctl -u kubelet | grep ListAndWatch)",
     )
 
 

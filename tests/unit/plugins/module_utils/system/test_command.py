@@ -63,9 +63,9 @@ def steps():
             done.append(number)
             yield True
 
-    command.use_waits(work())
+    command.waits.use(work())
     yield done
-    command.use_waits(())
+    command.waits.use(())
 
 
 def test_a_wait_is_used_for_other_steps(steps):

@@ -36,11 +36,3 @@ def test_the_clause_of_a_time_is_one_line(time: object, clause: str) -> None:
 
 def test_a_long_time_is_cut() -> None:
     assert len(wording.since("9" * 500)) < 60
-
-
-def test_the_log_of_a_kubelet_that_k3s_runs_is_that_of_its_unit() -> None:
-    advice = "see journalctl -u kubelet | grep lease"
-    agent = SimpleNamespace(rancher=SimpleNamespace(short_name="k3s-agent"))
-    assert wording.with_own_log(agent, advice) == "see journalctl -u k3s-agent | grep lease"
-    assert wording.with_own_log(SimpleNamespace(rancher=None), advice) == advice
-    assert wording.with_own_log(None, advice) == advice
