@@ -195,6 +195,11 @@ class Host:
     cni_chain: CniChain = field(default_factory=CniChain)
     held: HeldAddresses = held_addresses.NONE  # at links of its own
 
+    @property
+    def is_k3s(self) -> bool:
+        """Return whether k3s runs its kubelet, and on a server its API server and its etcd."""
+        return self.rancher is not None and self.rancher.program == "k3s"
+
     def missing(self, collector: str, *, absent_is_answer: bool = True) -> tuple[Missing, ...]:
         """Empty when this host's collector answered, else the one thing that is missing."""
         if self.status != "ok":

@@ -270,8 +270,7 @@ def _lost_of(host: Host, stacked: bool) -> list[str]:
         return []
     if host.status != "ok":
         return [f"{host.host} does not answer"]
-    is_k3s = host.rancher is not None and host.rancher.program == "k3s"
-    if host.statuses.get("instances") != "ok" or is_k3s:  # it runs them within its own process
+    if host.statuses.get("instances") != "ok" or host.is_k3s:  # it runs them within its own process
         return []
     running: set[str] = set()
     if host.control_plane:

@@ -36,6 +36,7 @@ WAYS_OUT = {
     "timeout": "a higher kubemend_timeout gives it more time",
     "error": "correct what it names and audit again",
 }
+NOTES = "correct what a note of its host names and audit again"
 # A collector that answered, of which a part is missing.
 PARTS = {
     "denied": "a part of it may not be read",
@@ -267,9 +268,14 @@ def _reason(status: str, text: str, collectors_by_host: Mapping[str, Sequence[st
         for collectors, hosts in hosts_by_collectors.items()
     )
     line = f"{sources} ({phrases.WORDS.get(status, status)}): {text}"
-    if status in WAYS_OUT:
-        line += f"; {WAYS_OUT[status]}"
-    return line
+    return "; ".join(filter(None, (line, _way_out(status, text))))
+
+
+def _way_out(status: str, text: str) -> str:
+    """Return what to do about a missing answer; a part of one is named by the checks' notes."""
+    if text == PARTS["error"]:
+        return NOTES
+    return WAYS_OUT.get(status, "")
 
 
 def fix_label(finding: model_result.Finding, steps: Sequence[Step]) -> str:
@@ -321,11 +327,12 @@ def _is_only_a_refusal(step: Step) -> bool:
 
 def lack_of(lack: model_result.Lack) -> Mapping[str, str | None]:
     """Return a missing answer as report.json has it."""
+    reason = lack.reason or PARTS.get(lack.status, "")
     return {
         "cluster": lack.cluster,
         "host": lack.host,
         "collector": lack.collector,
         "status": lack.status,
-        "reason": lack.reason or PARTS.get(lack.status, ""),
-        "way_out": WAYS_OUT.get(lack.status, ""),
+        "reason": reason,
+        "way_out": _way_out(lack.status, reason),
     }

@@ -84,13 +84,9 @@ def member_down(cluster: Cluster) -> Iterator[CheckResult]:
 
 def _stopped_with_k3s(down: Sequence[MemberView]) -> tuple[str, ...]:
     """Return the fault of a kubelet that does not run, where each etcd is within such a k3s."""
-    units = [item.host.rancher for item in down if item.host is not None]
-    if len(units) < len(down):
-        return ()
-    stopped = all(
-        unit is not None and unit.program == "k3s" and unit.state != "active" for unit in units
-    )
-    return ("KM502",) if stopped else ()
+    hosts = [item.host for item in down if item.host is not None and item.host.is_k3s]
+    stopped = [host for host in hosts if host.rancher and host.rancher.state != "active"]
+    return ("KM502",) if len(stopped) == len(down) else ()
 
 
 def _view(cluster: Cluster) -> tuple[CheckResult | None, View]:
@@ -153,9 +149,12 @@ def _bring_back(cluster: Cluster, down: Sequence[MemberView]) -> str:
     place = ""
     if hosts:
         names = and_others([host.host for host in hosts])
+        log = "crictl ps -a --name etcd and crictl logs, or journalctl -u etcd"
+        if all(host.is_k3s for host in hosts):
+            log = "journalctl -u k3s"
         place = (
-            f" On {names}: see its log (crictl ps -a --name etcd and crictl logs, or journalctl -u"
-            " etcd), its certificates, its disk, and its port 2380 from the other members."
+            f" On {names}: see its log ({log}), its certificates, its disk, and its port 2380 from"
+            " the other members."
         )
     return (
         f"bring it back before any other member is stopped, upgraded or drained.{place}"

@@ -54,6 +54,8 @@ def cure(owner: Supervisor, death: Death) -> str:
     """Return what to change of k3s or RKE2 about an exit cause, "" where that is the usual."""
     if death.cause in _CREDENTIALS:
         return credentials(owner)
+    if death.cause == exit_cause.CPU_MANAGER_STATE:
+        return "the playbook cpu_pinning shows the cause, and the commands that reset the state"
     if death.cause != exit_cause.SUPERVISOR and death.cause not in _FLAGS:
         return ""
     lines = places(owner, death)

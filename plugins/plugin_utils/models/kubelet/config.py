@@ -175,8 +175,14 @@ def _unreadable(argv: tuple[str, ...]) -> str:
     """Return why the command line does not show everything, else ""."""
     if not argv:
         return "its command line is not known"
-    if inside(argv):
-        return f"it is part of {inside(argv)}, whose command line is not a kubelet's"
+    program = inside(argv)
+    if program == "k3s":
+        return (
+            "it is part of k3s, which logs the kubelet's command line at each start: the journal"
+            " does not have it any more, and has it again after the next start"
+        )
+    if program:
+        return f"it is part of {program}, whose command line is not a kubelet's"
     if pflag.string_flag(argv, "dynamic-config-dir"):
         return "--dynamic-config-dir may give it another configuration through the API"
     return ""

@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_named(files, problem):
         ([], "its command line is not known"),
         (
             ["/usr/local/bin/k3s", "server"],
-            "it is part of k3s, whose command line is not a kubelet's",
+            "it is part of k3s, which logs the kubelet's command line",
         ),
         (["/snap/microk8s/7/kubelite", "--kubelet-args-file=/a"], "it is part of kubelite"),
         (["kubelet", "--dynamic-config-dir=/d"], "--dynamic-config-dir may"),
