@@ -84,8 +84,12 @@ def _api_addresses(cluster: Cluster) -> Iterator[str]:
 
 
 def _are_apart(hosts: Sequence[Host]) -> bool:
-    """Tell whether hosts are several machines, and none that the inventory has twice."""
-    return len({host.machine.boot_id for host in hosts}) == len(hosts)
+    """Tell whether hosts are several machines, and none that the inventory has twice.
+
+    Containers that are nodes have one kernel, and machine ids of their own.
+    """
+    pairs = itertools.combinations(hosts, 2)
+    return all(one.machine.differs(other.machine) for one, other in pairs)
 
 
 def _is_single(cluster: Cluster, address: str, hosts: Sequence[Host], is_api: bool) -> bool:

@@ -90,7 +90,7 @@ def _device(host: Host, row: SharedAddress) -> str:
 def _effects(cluster: Cluster, row: SharedAddress) -> str:
     clauses = []
     if row.idle:
-        clauses.append(f". {idle(row)}")
+        clauses.append(f"; {idle(row)}")
     names = [
         view.name
         for view in views(cluster)
@@ -98,7 +98,7 @@ def _effects(cluster: Cluster, row: SharedAddress) -> str:
     ]
     if names:
         clauses.append(
-            f". flannel of {and_others(names)} took it for the node's own address"
+            f"; flannel of {and_others(names)} took it for the node's own address"
             f" ({FLANNEL_ADDRESS}), to which the other nodes send packets for its pods"
         )
     return "".join(clauses)

@@ -30,7 +30,7 @@ RESTART = "restart the kubelet (systemctl restart kubelet)"
 
 @cluster_check(
     "KM530",
-    "Node differs from its machine",
+    "Nodes, machines and addresses do not match",
     severity="warning",
     applies="nodes with a kubelet of its own",
     needs=("system", "kubelet", "network", "pinning", "pressure"),

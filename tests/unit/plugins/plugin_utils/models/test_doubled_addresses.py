@@ -47,15 +47,25 @@ def test_an_address_of_a_node_that_another_machine_has_too(nodes):
 
 def test_one_machine_that_the_inventory_has_twice(nodes):
     give(nodes, "m1", "m2")
-    nodes.data("m2", "system")["boot_id"] = nodes.data("m1", "system")["boot_id"]
+    for name in ("m1", "m2"):
+        nodes.data(name, "system").update(boot_id="1" * 36, machine_id="a" * 32)
     assert found(nodes) == []
 
 
-@pytest.mark.parametrize("boot_id", [None, ""])
-def test_machines_that_did_not_tell_who_they_are(nodes, boot_id):
+@pytest.mark.parametrize("shared", ["boot_id", "machine_id"])
+def test_containers_of_one_kernel_and_clones_are_several_machines(nodes, shared):
+    give(nodes, "m1", "m2")
+    for name, digit in (("m1", "1"), ("m2", "2")):
+        ids = {"boot_id": digit * 36, "machine_id": digit * 32, shared: "a" * 32}
+        nodes.data(name, "system").update(ids)
+    assert len(found(nodes)) == 1
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_machines_that_did_not_tell_who_they_are(nodes, value):
     give(nodes, "m1", "m2")
     for host in ("m1", "m2"):
-        nodes.data(host, "system")["boot_id"] = boot_id
+        nodes.data(host, "system").update(boot_id=value, machine_id=value)
     assert found(nodes) == []
 
 
