@@ -36,7 +36,7 @@ WAYS_OUT = {
     "timeout": "a higher kubemend_timeout gives it more time",
     "error": "correct what it names and audit again",
 }
-NOTES = "correct what a note of its host names and audit again"
+NOTES = "audit again; where it stays, see the notes of that host"
 # A collector that answered, of which a part is missing.
 PARTS = {
     "denied": "a part of it may not be read",

@@ -76,7 +76,8 @@ def _hit(
         _advice(folder, unread),
         host=host.host,
         node=host.node,
-        component=API_SERVER,
+        # The others need etcd: where its manifest is one of them, their findings follow from that.
+        component=ETCD if f"{ETCD}.yaml" in unread else API_SERVER,
     )
 
 

@@ -64,7 +64,8 @@ def test_no_manifest_of_a_component(world, folder, usual, is_absent, words):
     without(world, folder, usual, is_absent)
     way(world)
     (hit,) = found(world)
-    assert (hit.severity, hit.component, hit.host) == ("critical", "kube-apiserver", "m2")
+    component = "etcd" if usual == LEFT else "kube-apiserver"
+    assert (hit.severity, hit.component, hit.host) == ("critical", component, "m2")
     for word in words:
         assert word in hit.summary
     assert ("bring the manifests back" in hit.remedy) is (folder == USUAL)
