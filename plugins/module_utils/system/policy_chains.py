@@ -11,7 +11,7 @@ import collections
 import os
 import re
 
-from . import files, procfs
+from . import files, iptables_tables, procfs
 from .command import CommandError, run
 
 CONTROLLER = "KUBE-ROUTER-"
@@ -72,10 +72,9 @@ def collect(kubelet, proc="/proc", save=run, signs=SIGNS):
 
 def _backends(proc):
     """Return the backends of which the kernel has tables already."""
-    tables = (files.text(proc + "/net/ip_tables_names", 4096) or "").split()
-    if "filter" in tables:
+    if "filter" in (iptables_tables.legacy(proc) or ()):
         yield "legacy"
-    if "nf_tables " in (files.whole(proc + "/modules") or ""):
+    if iptables_tables.has_nft(proc):
         yield "nft"
 
 

@@ -89,7 +89,7 @@ def _are_apart(hosts: Sequence[Host]) -> bool:
     Containers that are nodes have one kernel, and machine ids of their own.
     """
     pairs = itertools.combinations(hosts, 2)
-    return all(one.machine.differs(other.machine) for one, other in pairs)
+    return all(host.machine.differs(other.machine) for host, other in pairs)
 
 
 def _is_single(cluster: Cluster, address: str, hosts: Sequence[Host], is_api: bool) -> bool:

@@ -13,6 +13,7 @@ import os
 from ...shared.kernel_modules import ABSENT, AVAILABLE, BUILTIN, LOADED, NETWORK, OPTIONS
 from ...system import (
     files,
+    iptables_tables,
     link_addresses,
     network_services,
     policy_chains,
@@ -227,13 +228,11 @@ def iptables(proc="/proc", save=run):
 
     The rules are only looked for where both backends may have some; None where that is not known.
     """
-    text = files.text(proc + "/net/ip_tables_names", 4096)
-    if text is None and os.path.exists(proc + "/net/ip_tables_names"):
+    tables = iptables_tables.legacy(proc)
+    if tables is None:
         return {"tables": None, "legacy": None, "nft": None}
-    tables = [files.one_line(word, 40) for word in (text or "").split()][:10]
-    modules = files.whole(proc + "/modules") or ""
     outcome = {"tables": tables, "legacy": False, "nft": None}
-    if "nat" in tables and "nf_tables " in modules:
+    if "nat" in tables and iptables_tables.has_nft(proc):
         outcome["legacy"] = _has_services("iptables-legacy-save", save)
         if outcome["legacy"]:
             outcome["nft"] = _has_services("iptables-nft-save", save)

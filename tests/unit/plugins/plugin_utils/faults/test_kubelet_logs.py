@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.address_holders import (
-    AddressHolders,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    address_holders,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import (
     kubelet_logs,
@@ -37,7 +37,9 @@ def test_the_log_that_an_advice_names(log, remedy, expected):
 
 
 def test_findings_of_a_cluster_name_the_log_of_their_host():
-    host = SimpleNamespace(kubelet_log="journalctl -u k3s-agent", address_holders=AddressHolders())
+    host = SimpleNamespace(
+        kubelet_log="journalctl -u k3s-agent", address_holders=address_holders.AddressHolders()
+    )
     hit = Detection("x", (), "see journalctl -u kubelet", host="w1")
     assert measured_state.of_cluster(hit, {}).remedy == hit.remedy
     with_host = measured_state.of_cluster(hit, {"w1": host})
