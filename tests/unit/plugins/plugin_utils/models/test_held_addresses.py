@@ -89,3 +89,10 @@ def test_the_macvlan_of_kube_vip(links, vip_link):
 @pytest.mark.parametrize(("name", "has"), [("kube-ipvs0", True), ("kube-bridge", False)])
 def test_interfaces_of_services(name, has):
     assert extract([], interfaces=[interface(name)]).has_services is has
+
+
+def test_no_more_networks_than_a_few():
+    addresses = [f"10.0.{number}.1" for number in range(20)]
+    routes = [{"to": f"10.0.{number}.0/24", "dev": "eth0"} for number in range(20)]
+    found = extract(addresses, routes=routes)
+    assert len(found.networks) == held_addresses.MAX_NETWORKS

@@ -435,3 +435,20 @@ def test_a_kernel_that_ended_before_this_boot(crash):
 def test_no_kernel_that_ended(crash, text, ago):
     crash(text, ago)
     assert kernel_log.panic(BOOTED) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "trace"),
+    [
+        ("".join(f"[ 9.{number}] kernel BUG at a.c:1!\n" for number in range(5)), 3, []),
+        (
+            "[ 9.1] kernel BUG at a.c:1!\n[ 9.2] Kernel panic - not syncing: x\n[ 9.3]  ff+0x1/0x2",
+            2,
+            ["ff"],
+        ),
+    ],
+)
+def test_of_several_words_of_an_end_the_first_are_kept_and_one_trace(crash, text, count, trace):
+    crash(text)
+    data = kernel_log.panic(BOOTED)
+    assert (len(data["lines"]), data["trace"]) == (count, trace)

@@ -97,3 +97,12 @@ def test_a_container_shows_the_swap_of_its_machine(world):
 def test_a_node_with_a_kubelet_is_judged_by_its_configuration(world):
     _verdict, (found,) = judge(world, zram(), (BASHIBLE, PROGRAM), "ok")
     assert "no kubelet yet" not in found.summary
+
+
+def test_of_many_swaps_and_causes_the_first_are_shown(world):
+    lines = "".join(f"/x{number} file 1 0 -1\n" for number in range(5))
+    _verdict, (found,) = judge(world, node(swaps=lines), (BASHIBLE,))
+    for text in (found.summary, found.remedy):
+        assert "/x2" in text
+        assert "/x3" not in text
+    assert len([proof for proof in found.evidence if proof.path == "/proc/swaps"]) == 3
