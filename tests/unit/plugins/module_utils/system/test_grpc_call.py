@@ -110,3 +110,18 @@ def test_what_begins_as_no_frame_is_not_waited_for(ends, answer):
     near, far = ends
     far.sendall(answer)
     assert grpc_call.reply(near, time.monotonic() + 30) == (grpc_call.ODD, b"")
+
+
+def test_a_window_is_said_in_the_settings_and_of_the_connection():
+    data = grpc_call.request("/a/b", window=262144)
+    setting = (4).to_bytes(2, "big") + (262144).to_bytes(4, "big")
+    assert grpc_call.frame(4, 0, 0, setting) in data
+    assert grpc_call.frame(8, 0, 0, (262144 - 65535).to_bytes(4, "big")) in data
+    assert grpc_call.frame(4, 0, 0, b"") in grpc_call.request("/a/b")
+
+
+def test_a_message_that_looks_like_a_trailer_is_none(ends):
+    near, far = ends
+    far.sendall(SETTINGS + BEGIN + grpc_call.frame(0, 0, 1, trailer(b"9")))
+    far.sendall(grpc_call.frame(1, 5, 1, trailer(b"0")))
+    assert grpc_call.final_status(near, time.monotonic() + 5) == 0

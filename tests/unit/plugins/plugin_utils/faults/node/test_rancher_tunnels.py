@@ -210,3 +210,10 @@ def test_an_address_of_the_kubelets_own_counts_before_that_of_k3s(rancher):
     unit(rancher, "w1", "k3s-agent.service", BIND, ("kubelet-arg", "address=192.0.2.99"))
     (one,) = found(rancher)
     assert "kubelet-arg: address=192.0.2.99" in one.summary
+
+
+def test_an_api_group_of_servers_that_do_without_the_tunnel(rancher):
+    release(rancher, "v1.24.1+k3s1")
+    for host in ("m1", "m2", "m3"):
+        unit(rancher, host, "k3s.service", BIND, DISABLED)
+    assert "looks for its tunnel" not in groups(rancher, "127.0.0.1:6443").summary

@@ -106,3 +106,16 @@ def test_of_many_swaps_and_causes_the_first_are_shown(world):
         assert "/x2" in text
         assert "/x3" not in text
     assert len([proof for proof in found.evidence if proof.path == "/proc/swaps"]) == 3
+
+
+def test_swap_of_which_nothing_is_known_to_bring_it_back(world):
+    _verdict, (found,) = judge(world, node(swaps="/x file 1 0 -1\n"), (BASHIBLE,))
+    assert found.remedy.startswith("first keep it off: nothing known brings it back; then swapoff")
+
+
+def test_an_installer_that_left_no_traces(world):
+    _verdict, found = judge(world, zram(), ())
+    world.data("w1", "installer")["traces"] = None
+    result = world.judge(faults=frozenset({"KM504"}))
+    verdicts = [row.verdict for row in result.verdicts if row.host == "w1"]
+    assert (verdicts, found) == (["not_applicable"], [])
