@@ -85,3 +85,7 @@ def test_a_line_without_a_trace_keeps_that_of_the_one_before():
     assert row["trace"] == ["first"]
     traces.take(5.0, b" second+0x1/0x2")
     assert row["trace"] == ["second"]
+
+
+def test_a_function_that_calls_itself_is_told_once():
+    assert take([" a_call+0x1/0x2", " b_call+0x1/0x2", " a_call+0x1/0x2"]) == ["a_call", "b_call"]

@@ -69,3 +69,17 @@ def test_a_file_is_read_from_its_end_and_no_link_is_followed(folder):
     link.symlink_to(path)
     assert crash_files.lines(str(link)) == []
     assert crash_files.lines(str(folder / "none")) == []
+
+
+def test_a_folder_that_is_a_link_and_names_that_only_begin_so(folder, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    keep(outside, "dmesg.txt")
+    (folder / "linked").symlink_to(outside)
+    for name in ("dmesg.txt.gz", "vmcore-dmesg.txt.old", "old-dmesg.txt"):
+        keep(folder, name)
+    assert crash_files.newest(BOOTED) == (None, None)
+
+
+def test_a_file_that_is_gone_meanwhile(folder):
+    (folder / "dmesg.txt").symlink_to(folder / "nowhere")
+    assert crash_files.newest(BOOTED) == (None, None)

@@ -81,3 +81,42 @@ def test_the_newest_end_in_a_file_begins_before_its_first_stack():
     assert lines == [*(IN_FILE + line for line in (*WORDS[1:], *STACKS)), ""]
     assert stacks.begin_in_file(b'{"log":"F1122 18:31:29 x.go:1] why\\n"}\n').startswith(b'{"log')
     assert stacks.begin_in_file(b"no end of a program\n") == b""
+
+
+def test_a_line_that_ends_as_the_header_of_a_stack_does_is_kept():
+    lines = ["the states are [running]:", "goroutine 7 is old"]
+    assert stacks.removed(lines, str) == lines
+
+
+def test_a_source_may_end_its_line():
+    assert stacks.removed(["panic: x", "main.main()", "\t/a/b.go:3"], str) == ["panic: x"]
+
+
+def test_a_second_end_has_its_own_functions():
+    first = ["goroutine 1 [running]:", "a.b(0x1)", "\t/a/b.go:7 +0x1"]
+    other = ["goroutine 2 [running]:", "c.d(0x1)", "\t/c/d.go:7 +0x1"]
+    lines = ["panic: one", *first, *other, "panic: two", *other]
+    assert stacks.removed(lines, str) == ["panic: one", "a.b(0x1)", "panic: two", "c.d(0x1)"]
+
+
+@pytest.mark.parametrize("line", ["...12 frames elided...", "...additional frames elided..."])
+def test_a_line_for_frames_that_are_left_out_is_of_the_stack(line):
+    assert stacks.removed(["panic: x", line], str) == ["panic: x"]
+
+
+def test_functions_of_every_end_are_none_of_the_program():
+    calls = [
+        "runtime.gopanic({0x1, 0x2})",
+        "runtime/debug.Stack()",
+        "panic({0x1, 0x2})",
+        "k8s.io/apimachinery/pkg/util/runtime.handleCrash(0x1)",
+        "main.main()",
+    ]
+    frames = [line for call in [*calls, "a.b(0x1)"] for line in (call, "\t/x/y.go:7 +0x1")]
+    lines = ["panic: x", "goroutine 1 [running]:", *frames]
+    assert stacks.removed(lines, str) == ["panic: x", "a.b(0x1)"]
+
+
+def test_a_frame_before_the_header_of_a_stack_is_none_of_the_first():
+    frame = ["a.b(0x1)", "\t/a/b.go:7 +0x1"]
+    assert stacks.removed(["panic: x", *frame], str) == ["panic: x"]

@@ -99,3 +99,36 @@ def test_what_a_command_gets(monkeypatch, tmp_path, python):
         with pytest.raises(command.Silent) as silent:
             command.run([missing], 120)
         assert silent.value.complaint == ""
+
+
+class Ready:
+    """A poll object that has something to read at once."""
+
+    def poll(self, _milliseconds):
+        return [(1, 1)]
+
+
+def test_what_has_come_is_not_kept_waiting_for_other_steps(steps):
+    assert command._has_more(Ready(), time.monotonic() + 60)
+    assert steps == []
+
+
+def test_commands_of_which_one_cannot_be_started(monkeypatch):
+    true = command.start
+
+    def start(argv):
+        if argv == ["refused"]:
+            raise OSError(11, "Resource temporarily unavailable")
+        return true(argv)
+
+    monkeypatch.setattr(command, "start", start)
+    refused, other = command.run_together([["refused"], ["echo", "x"]], 60)
+    assert refused[0] == ""
+    assert isinstance(refused[1], OSError)
+    assert other == ("x\n", None)
+
+
+def test_a_program_is_looked_for_in_the_folders_in_their_order(tmp_path):
+    assert command._program("sh", f"/nowhere::{tmp_path}:/bin") == "/bin/sh"
+    assert command._program("./sh", "/bin") == "./sh"
+    assert command._program("no-such-program", "/bin") is None

@@ -242,3 +242,14 @@ def test_fields_of_another_type_are_none_or_malformed(reader, data):
             assert parse(written) is not None
         except http_client.HttpError:
             continue
+
+
+def test_what_a_header_leaves_out_is_left_out():
+    header = protobuf.message(1, b"\x08\x07")
+    assert json.loads(etcd_grpc.key_count(header)) == {"header": {"cluster_id": "7"}}
+
+
+def test_a_field_of_another_type_is_no_text():
+    row = protobuf.message(2, b"\x10\x05\x18\x07" + protobuf.string(3, "https://m1:2380"))
+    (member,) = json.loads(etcd_grpc.member_list(HEADER + row))["members"]
+    assert member["peerURLs"] == ["https://m1:2380"]

@@ -88,3 +88,40 @@ def test_a_request_names_its_scheme_and_how_much_it_takes():
 )
 def test_a_status_that_is_not_as_servers_write_it_is_none(block, number):
     assert grpc_call.status(block) == number
+
+
+def test_settings_are_acknowledged_once_and_nothing_else_is(ends):
+    near, far = ends
+    far.sendall(refused(b"12"))
+    assert grpc_call.final_status(near, time.monotonic() + 5) == grpc_call.UNIMPLEMENTED
+    near.shutdown(socket.SHUT_WR)
+    assert far.recv(100) == grpc_call.frame(4, 1, 0, b"")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 400 Bad Request\r\n",
+        grpc_call.frame(10, 0, 0, b""),
+        (grpc_call.MAX_ANSWER + 1).to_bytes(3, "big") + b"\0\0",
+    ],
+)
+def test_what_begins_as_no_frame_is_not_waited_for(ends, answer):
+    near, far = ends
+    far.sendall(answer)
+    assert grpc_call.reply(near, time.monotonic() + 30) == (grpc_call.ODD, b"")
+
+
+def test_a_window_is_said_in_the_settings_and_of_the_connection():
+    data = grpc_call.request("/a/b", window=262144)
+    setting = (4).to_bytes(2, "big") + (262144).to_bytes(4, "big")
+    assert grpc_call.frame(4, 0, 0, setting) in data
+    assert grpc_call.frame(8, 0, 0, (262144 - 65535).to_bytes(4, "big")) in data
+    assert grpc_call.frame(4, 0, 0, b"") in grpc_call.request("/a/b")
+
+
+def test_a_message_that_looks_like_a_trailer_is_none(ends):
+    near, far = ends
+    far.sendall(SETTINGS + BEGIN + grpc_call.frame(0, 0, 1, trailer(b"9")))
+    far.sendall(grpc_call.frame(1, 5, 1, trailer(b"0")))
+    assert grpc_call.final_status(near, time.monotonic() + 5) == 0

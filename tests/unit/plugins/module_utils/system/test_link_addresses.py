@@ -50,3 +50,15 @@ def test_a_kernel_that_refuses():
 @pytest.mark.parametrize(("text", "found"), [(IF_INET6, [("fd00::2", "eth0")]), ("", [])])
 def test_addresses_of_ipv6(text, found):
     assert link_addresses.ipv6(text) == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fd0000000000000000000000000000 03 40 00 80 eth0",
+        "fd000000000000000000000000000002 03 40 00 80",
+        "fd000000000000000000000000000002 03 40 20 80 eth0",
+    ],
+)
+def test_lines_of_ipv6_that_are_cut_or_of_one_link(line):
+    assert link_addresses.ipv6(line + "\n") == []

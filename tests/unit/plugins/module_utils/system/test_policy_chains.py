@@ -139,3 +139,8 @@ def test_a_program_that_is_not_there(proc):
 )
 def test_what_switches_the_controller_off(kubelet, place):
     assert policy_chains.switch(kubelet) == place
+
+
+def test_a_kernel_without_these_files(tmp_path):
+    found = policy_chains.collect(K3S, str(tmp_path), Save(), ())
+    assert found == {"router": False, "off": "", "backends": []}

@@ -171,3 +171,16 @@ def test_the_command_line_that_k3s_logs_for_its_kubelet(monkeypatch, started, an
     assert rancher.kubelet_argv({"name": "k3s.service", "main_pid": 7}, 2) == argv
     # A journal of months is not read up to its beginning.
     assert ("--since=@1000" in asked and "--until=@4600" in asked) is (started is not None)
+
+
+@pytest.mark.parametrize(("unit", "pid"), [({"main_pid": 7}, 7), ({"main_pid": None}, 0), ({}, 0)])
+def test_the_process_of_the_unit_tells_when_it_was_started(monkeypatch, unit, pid):
+    asked = []
+    monkeypatch.setattr(command, "run", lambda *_arguments: "")
+    monkeypatch.setattr(procfs, "started_at", asked.append)
+    assert rancher.kubelet_argv({"name": "k3s.service", **unit}, 2) == []
+    assert asked == [pid]
+
+
+def test_only_the_address_of_a_server_leaves_the_node():
+    assert set(rancher.PLAIN_VARIABLES) == {"K3S_URL", "RKE2_URL"}

@@ -14,9 +14,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.document import stub
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import CATALOGUE
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.base import (
+    CheckResult,
+    Detection,
+)
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.engine import evaluate
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.result import Missing
 from tests.unit.support.verdicts import MANAGER, SCHEDULER, present, verdicts
 
 ELECTION = ("KM101", "KM102", "KM103", "KM104", "KM105")
@@ -160,3 +167,70 @@ def test_what_judging_sets_of_the_garbage_collector_it_sets_back(world):
     evaluate(documents())
     assert during[0][0] >= 10_000
     assert gc.get_threshold() == former
+
+
+def _told(monkeypatch, world, outcome):
+    """Return the result of a run whose only check, of each node, gives this outcome for w1."""
+
+    def check(host, _document):
+        return (outcome,) if host.host == "w1" else ()
+
+    monkeypatch.setitem(CATALOGUE, "KM562", replace(CATALOGUE["KM562"], node=check))
+    return evaluate([*world.documents.values(), world.api], faults=frozenset({"KM562"}))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "row"),
+    [
+        (CheckResult(), ("w1", "kernel", "")),
+        (CheckResult(note="why"), ("w1", "kernel", "why")),
+        (CheckResult(component="etcd"), ("w1", "etcd", "")),
+        (CheckResult(host="other"), ("other", "kernel", "")),
+        (CheckResult(host="other", note="why"), ("other", "kernel", "why")),
+    ],
+)
+def test_a_result_without_hits_keeps_what_it_says(monkeypatch, world, outcome, row):
+    monkeypatch.setitem(CATALOGUE, "KM562", replace(CATALOGUE["KM562"], component="kernel"))
+    (one,) = _told(monkeypatch, world, outcome).verdicts
+    assert (one.host, one.component, one.note) == row
+    assert one.verdict == "clear"
+
+
+@pytest.mark.parametrize(
+    ("missing", "reasons"),
+    [
+        (Missing("w1", "host", "not_asked"), {"limit"}),
+        (Missing("w1", "etcd", "not_asked"), {"tier"}),
+        (Missing("w1", "etcd", "error"), set()),
+    ],
+)
+def test_why_nothing_was_judged(monkeypatch, world, missing, reasons):
+    result = _told(monkeypatch, world, CheckResult(missing=(missing,)))
+    assert {row.reason for row in result.not_judged} == reasons
+    assert [row.missing for row in result.verdicts] == ([] if reasons else [(missing,)])
+
+
+def test_what_is_missing_is_told_of_a_hit_too_and_not_of_what_is_clear(monkeypatch, world):
+    missing = (Missing("w1", "etcd", "error"),)
+    hit = Detection("it is so", (), "do", host="w1", risk=0)
+    (one,) = _told(monkeypatch, world, CheckResult((hit,), missing)).verdicts
+    assert (one.verdict, one.missing) == ("present", missing)
+    (one,) = _told(monkeypatch, world, CheckResult(missing=missing, applies=False)).verdicts
+    assert (one.verdict, one.missing) == ("not_applicable", ())
+
+
+def test_a_garbage_collector_that_is_off_stays_off(world):
+    former = gc.get_threshold()
+    during = []
+
+    def documents():
+        for document in (*world.documents.values(), world.api):
+            during.append(gc.get_threshold()[0])
+            yield document
+
+    try:
+        gc.set_threshold(0)
+        evaluate(documents())
+    finally:
+        gc.set_threshold(*former)
+    assert set(during) == {0}

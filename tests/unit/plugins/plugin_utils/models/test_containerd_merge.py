@@ -196,3 +196,18 @@ def test_a_runtime_that_both_tables_have_is_not_missed():
 )
 def test_a_former_table_that_may_be_read(files, release, name):
     assert dropped(*files, release=release, name=name) == ()
+
+
+def test_the_reason_names_the_tables_and_what_is_read_instead():
+    (kept,) = dropped(file(version=3, lines=[KATA]))
+    (moved,) = dropped(file(lines=[NVIDIA, KATA]))
+    for row in (kept, moved):
+        assert '[plugins."io.containerd.grpc.v1.cri"]' in row.reason
+    assert "with version = 3" in kept.reason
+    assert "[plugins.'io.containerd.cri.v1.runtime']" in moved.reason
+
+
+@pytest.mark.parametrize(("release", "count"), [("2.2.1", 0), ("2.1.6", 1)])
+def test_the_usual_folder_of_hosts_in_one_file_of_version_3(release, count):
+    usual = answers.ConfigLine(9, f"{TWO}.registry", "config_path", '"/etc/containerd/certs.d"')
+    assert len(dropped(file(version=3, lines=[usual]), release=release)) == count

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import doubled_addresses
 from tests.unit.support import network_evidence
 from tests.unit.support.api_nodes import node
 from tests.unit.support.doubled_addresses import front, give, machines, tell
@@ -172,3 +174,21 @@ def test_a_host_that_did_not_answer(nodes):
     give(nodes, "m1", "m2")
     nodes.documents["m2"]["status"] = "unreachable"
     assert found(nodes) == []
+
+
+def test_an_address_is_named(nodes):
+    give(nodes, "m2", "w1", address="192.0.2.99")
+    give(nodes, "m2", "w1", address="192.0.2.100")
+    (cluster,) = engine.evaluate_clusters([*nodes.documents.values(), nodes.api])[1]
+    assert [row.address for row in doubled_addresses.find(cluster)] == ["192.0.2.100", "192.0.2.99"]
+    row = doubled_addresses.named(cluster, "192.0.2.99")
+    assert row is not None
+    assert (row.address, [host.host for host in row.holders]) == ("192.0.2.99", ["m2", "w1"])
+    assert doubled_addresses.named(cluster, "192.0.2.12") is None
+
+
+def test_the_outer_address_of_a_node_that_has_it_not_counts_not(nodes):
+    give(nodes, "m1", "w1")
+    outer = {"type": "ExternalIP", "address": "203.0.113.4"}
+    node(nodes, "m2")["addresses"].append(outer)
+    assert len(found(nodes)) == 1

@@ -65,3 +65,26 @@ def test_a_manifest_with_the_flag(world):
     flagged = replace(use, component="etcd", words=("etcd", "--initial-cluster-state=new"))
     found = etcd_initial_state.extract(world.documents["m1"], replace(plane, files=(flagged,)))
     assert found.place == use.path
+
+
+@pytest.mark.parametrize("state", ["active", "activating", "reloading"])
+def test_the_unit_that_runs(world, state):
+    row = {"name": "etcd.service", "component": "etcd", "active_state": state, "argv": ["etcd"]}
+    world.documents["w1"]["collectors"]["component_units"] = {
+        "status": "ok",
+        "data": {"units": [row]},
+    }
+    found = extract(world.documents["w1"])
+    assert (found.place, found.unit) == ("", "etcd.service")
+
+
+def test_the_same_flag_of_another_component_is_none(world):
+    flag = "--initial-cluster-state=new"
+    for process in world.data("m1", "instances")["processes"]:
+        if process["component"] != "etcd":
+            process["argv"] = [*process["argv"], flag]
+    plane = control_plane.extract(world.documents["m1"])
+    assert plane is not None
+    use = replace(plane.files[0], component="kube-apiserver", words=("kube-apiserver", flag))
+    found = etcd_initial_state.extract(world.documents["m1"], replace(plane, files=(use,)))
+    assert found.place == ""

@@ -89,3 +89,17 @@ def test_the_macvlan_of_kube_vip(links, vip_link):
 @pytest.mark.parametrize(("name", "has"), [("kube-ipvs0", True), ("kube-bridge", False)])
 def test_interfaces_of_services(name, has):
     assert extract([], interfaces=[interface(name)]).has_services is has
+
+
+def test_no_more_networks_than_a_few():
+    addresses = [f"10.0.{number}.1" for number in range(20)]
+    routes = [{"to": f"10.0.{number}.0/24", "dev": "eth0"} for number in range(20)]
+    found = extract(addresses, routes=routes)
+    assert len(found.networks) == held_addresses.MAX_NETWORKS
+
+
+@pytest.mark.parametrize(
+    ("to", "count"), [("192.0.2.10/30", 0), ("192.0.2.8/30", 1), ("192.0.2.10/31", 0)]
+)
+def test_a_network_of_two_machines_is_none_of_nodes(to, count):
+    assert len(extract(["192.0.2.11"], routes=[NODES | {"to": to}]).networks) == count

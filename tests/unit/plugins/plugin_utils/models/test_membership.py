@@ -103,3 +103,14 @@ def test_the_names_of_an_etcd_member_are_without_ports_and_loopback():
         client_urls=("https://127.0.0.1:2379",),
     )
     assert membership.etcd_names(member) == {"m1", "10.0.0.1", "fd00::1"}
+
+
+def test_a_host_whose_processes_were_not_read_has_lost_nothing(world):
+    world.documents["m2"]["collectors"]["instances"] = {"status": "denied", "data": None}
+    assert membership.lost(clusters(world)[0]) == []
+
+
+def test_a_server_of_rke2_has_static_pods(world):
+    world.data("m1", "kubelet")["unit"]["name"] = "rke2-server.service"
+    world.data("m1", "instances")["processes"] = []
+    assert membership.lost(clusters(world)[0])

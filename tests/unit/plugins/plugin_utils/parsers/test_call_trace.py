@@ -55,3 +55,11 @@ def test_what_a_node_says_is_bounded():
     found = call_trace.read([f"call_{number} module_{number}" for number in range(100)])
     assert len(found.calls) == len(found.modules) == call_trace.SHOWN
     assert "\x1b" not in call_trace.read(["a\x1b[31m b"]).clause
+
+
+def test_a_program_of_bpf_has_no_module():
+    found = call_trace.read(
+        ["bpf_prog_6deef7357e7b4530_x falco", "bpf_trace_run2 other", "ff falco"]
+    )
+    assert (found.bpf, found.programs) == ("bpf_prog_6deef7357e7b4530_x", ("x",))
+    assert found.modules == ("other", "falco")

@@ -219,3 +219,49 @@ def test_the_errors_of_a_program_before_its_last_line():
     # It went on behind the first error.
     assert unit_journal.errors_before(lines, lines[5]) == [lines[4], lines[3]]
     assert unit_journal.errors_before(lines, "no entry of a journal") == lines[::-1]
+
+
+STOPPING = systemd("Stopping kubelet.service - kubelet...")
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_asked"),
+    [
+        ([line("a"), STOPPING, line("b"), *ENDS[3]], True),
+        ([line("a"), *ENDS[3]], False),
+        # It had ended by itself before.
+        ([line("a"), *ENDS[3], STOPPING], False),
+        ([line("a"), line("Stopping kubelet.service"), *ENDS[3]], False),
+    ],
+)
+def test_whether_systemd_stopped_a_start(lines, is_asked):
+    assert unit_journal.starts(lines)[0].is_asked is is_asked
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("containerd: exit status 1", "containerd exited: exit status 1"),
+        ("containerd: signal: killed", "containerd exited: signal: killed"),
+        ("the containerd: exit status 1", None),
+    ],
+)
+def test_how_an_old_k3s_says_that_its_containerd_ended(text, said):
+    (start,) = unit_journal.starts([line(text, "k3s")])
+    last = unit_journal.last(start)
+    assert (last and (last.text, last.status)) == (said and (said, 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ('time="x" level=fatal msg="no \\"a\\"" error=b', 'error in the journal of k3s: no "a": b'),
+        ("E1124 07:00:00.000000 10 a.go:1] odd", "error in the journal of k3s: E1124"),
+        ("I1124 07:00:00.000000 10 a.go:1] odd", "line in the journal of k3s: I1124"),
+        ("it is odd: x", "line in the journal of k3s: it is odd: x"),
+        ("Failed to x", "error in the journal of k3s: Failed to x"),
+    ],
+)
+def test_how_a_line_is_quoted(text, quoted):
+    assert f"the last {quoted}" in unit_journal.quoted(line(text, "k3s"), "k3s")
+    assert "k3s[10]" not in unit_journal.quoted(line(text, "k3s"), "k3s")

@@ -300,3 +300,31 @@ def test_why_a_program_ended_is_read_above_stacks_that_fill_the_end_of_its_log(t
     _first, last, lines = component_end.ends(*component_end.read(str(log)))
     assert lines[-2:] == [PANIC, frames[0]]
     assert last is not None
+
+
+WAIT = ["example.org/x.wait(0x1)", "\t/src/x.go:9 +0x1"]
+ENDED = ["I1 the one before", PANIC, "", "goroutine 1 [running]:", *WAIT, "goroutine 2 [select]:"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_told"),
+    [
+        ([*ENDED, *WAIT * 2000], True),
+        # a start that went on after such an end: what is quoted is of the newer one
+        ([*ENDED, *["I1 it goes on"] * 3000], False),
+    ],
+)
+def test_an_end_in_the_middle_of_a_log_is_read_where_stacks_follow(tmp_path, rows, is_told):
+    log = tmp_path / "3.log"
+    begin = [f"I1 line {number}" for number in range(3000)]
+    log.write_text("".join(LINE % (1, row) for row in (*begin, *rows)))
+    _head, tail = component_end.read(str(log))
+    assert (PANIC in tail.decode()) is is_told
+    assert b"the one before" not in tail
+
+
+def test_an_end_far_above_the_end_of_a_log_is_not_looked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(component_end, "READ_BEFORE", component_end.READ)
+    log = tmp_path / "3.log"
+    log.write_text("".join(LINE % (1, row) for row in (*ENDED, *WAIT * 3000)))
+    assert PANIC not in component_end.read(str(log))[1].decode()

@@ -245,3 +245,28 @@ def test_a_secret_at_the_cut_is_masked_as_a_whole(node):
     (kept,) = component_restart.collect(node())["kubelet"]["lines"]
     assert "eyJ" not in kept
     assert len(kept) == component_restart.LONGEST
+
+
+def test_a_node_on_which_no_process_can_be_started(node, monkeypatch):
+    def run(*dummy):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    fake_commands.replace(monkeypatch, run)
+    with pytest.raises(OSError, match="temporarily"):
+        component_restart.collect(node())
+
+
+def test_a_unit_that_is_not_known_is_said(node):
+    context = node()
+    context.data["kubelet"] = None
+    data = component_restart.collect(context)
+    assert data["kubelet"]["error"] == "its unit is not known"
+    assert all(argv[-1] != "kubelet.service" for argv in node.asked if isinstance(argv, list))
+
+
+def test_each_journal_is_that_of_its_unit(node):
+    component_restart.collect(node())
+    ends = [argv[-2:] for argv in node.asked if isinstance(argv, list)]
+    assert ["-u", "containerd.service"] in ends
+    assert ["-u", "kubelet.service"] in ends
+    assert [argv[-2] == "-u" for argv in node.asked if argv[-1] == "-k"] == [False]

@@ -144,3 +144,19 @@ device-plugin.slice loaded inactive dead z
     failed = ["a.service", "b.service", "y-device-plugin.service"]
     assert failed_units.units(text) == (failed, ["x-device-plugin.service"])
     assert failed_units.units("") == ([], [])
+
+
+def test_where_no_unit_counts_nothing_more_is_asked(machine, monkeypatch):
+    def show(_names, _properties, _seconds):
+        raise AssertionError("systemctl show without a unit shows all of them")
+
+    monkeypatch.setattr(failed_units.systemd, "show", show)
+    machine["list"] = "a.service loaded inactive dead a\n"
+    assert collect() == {"failed": 0, "units": []}
+
+
+def test_no_more_names_than_a_few(monkeypatch):
+    monkeypatch.setattr(failed_units, "MAX_LISTED", 2)
+    rows = [f"{number}.service loaded failed failed x" for number in range(5)]
+    rows += [f"{number}-device-plugin.service loaded inactive dead x" for number in range(5)]
+    assert [len(names) for names in failed_units.units("\n".join(rows))] == [2, 2]

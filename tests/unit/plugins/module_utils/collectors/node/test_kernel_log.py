@@ -435,3 +435,34 @@ def test_a_kernel_that_ended_before_this_boot(crash):
 def test_no_kernel_that_ended(crash, text, ago):
     crash(text, ago)
     assert kernel_log.panic(BOOTED) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "trace"),
+    [
+        ("".join(f"[ 9.{number}] kernel BUG at a.c:1!\n" for number in range(5)), 3, []),
+        (
+            "[ 9.1] kernel BUG at a.c:1!\n[ 9.2] Kernel panic - not syncing: x\n[ 9.3]  ff+0x1/0x2",
+            2,
+            ["ff"],
+        ),
+    ],
+)
+def test_of_several_words_of_an_end_the_first_are_kept_and_one_trace(crash, text, count, trace):
+    crash(text)
+    data = kernel_log.panic(BOOTED)
+    assert (len(data["lines"]), data["trace"]) == (count, trace)
+
+
+def test_what_else_the_kernel_said_at_its_end_is_none_of_the_reasons(crash):
+    crash(
+        "[ 9.1] EXT4-fs error (device sda1): x\n[ 9.2] Out of memory: Killed process 7 (a)\n"
+        "[ 9.3] INFO: task x:1 blocked for more than 120 seconds.\n[ 9.4] kernel BUG at a.c:1!\n"
+    )
+    assert kernel_log.panic(BOOTED)["lines"] == ["kernel BUG at a.c:1!"]
+
+
+def test_the_trace_below_an_oops():
+    head = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+    (row,), _oldest, _cut = read(*map(record, [head, "RIP: 0010:f_g+0x1/0x2 [falco]"]))
+    assert (row["kind"], row["trace"]) == ("oops", ["f_g falco"])

@@ -184,3 +184,22 @@ def test_the_configuration_of_a_distribution_is_read(tmp_path, monkeypatch, unit
     assert "topsecret" not in str(found)
     assert found["program"] == program
     assert [row["value"] for row in found["files"][0]["settings"]] == [None, "max-pods=5"]
+
+
+@pytest.mark.parametrize(
+    ("inner", "used"), [(["kubelet", "--a"], ["kubelet", "--a"]), ([], ["k3s", "server"])]
+)
+def test_the_kubelet_within_k3s_has_a_command_line_of_its_own(monkeypatch, inner, used):
+    asked = []
+
+    def configuration(argv, _folder):
+        asked.append(argv)
+        return {}
+
+    block = {"Id": ["k3s.service"], "LoadState": ["loaded"]}
+    process = {"pid": 1, "raw": ["k3s", "server"]}
+    monkeypatch.setattr(kubelet, "here", lambda *_arguments: (process, block, None))
+    monkeypatch.setattr(kubelet, "_distribution", lambda *_arguments: (None, inner))
+    monkeypatch.setattr(kubelet, "_configuration", configuration)
+    data = kubelet.collect(base.Context({}, [], {}, None))
+    assert (asked, data["argv"]) == ([used], ["k3s", "server"])

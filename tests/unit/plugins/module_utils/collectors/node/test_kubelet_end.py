@@ -289,3 +289,38 @@ def test_lines_without_stacks_are_read_once(monkeypatch):
     monkeypatch.setattr(command, "run", run)
     kubelet_end.read("kubelet.service", 5, 40)
     assert len(asked) == 1
+
+
+def test_of_the_end_with_stacks_another_program_and_a_frame_that_is_cut_are_left_out(monkeypatch):
+    said = [
+        *WORDS,
+        SYSTEMD + "x " * 200 + " kubelet[20288]: ",
+        *DUMP[:2],
+        PREFIX + "example.org/x.cut(0x1)",
+        "cut off",
+    ]
+
+    def run(argv, dummy_seconds, dummy_limit):
+        if "-g" in argv:
+            return "17953.8 w1 kubelet[20288]: panic: the reason\n"
+        return "\n".join(said if "-r" not in argv else [*DUMP[:-41:-1], ""])
+
+    monkeypatch.setattr(command, "run", run)
+    text = kubelet_end.read("kubelet.service", 5, 40)
+    begin = text[text.rindex(DUMP[4]) :].split("\n")
+    assert not any("x.cut" in row for row in begin)
+    assert not any("x x x" in row for row in begin)
+    assert WORDS[0] in begin
+
+
+def test_a_text_of_as_many_bytes_as_are_read_may_have_lost_its_begin(monkeypatch):
+    asked = []
+
+    def run(argv, dummy_seconds, dummy_limit):
+        asked.append(argv)
+        return "\n".join(DUMP[::-1])
+
+    monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(kubelet_end, "READ_BYTES", 1000)
+    kubelet_end.read("kubelet.service", 5)
+    assert any("-g" in argv for argv in asked)

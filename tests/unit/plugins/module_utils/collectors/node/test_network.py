@@ -250,3 +250,11 @@ def test_addresses_with_their_interfaces(tmp_path):
         {"address": "fd00::2", "dev": "eth0"},
     ]
     assert network.addresses(["lo"], lambda: None, str(tmp_path)) is None
+
+
+def test_a_kernel_without_ipv6_and_no_more_addresses_than_a_few(tmp_path, monkeypatch):
+    told = [("192.0.2.11", "eth0"), ("192.0.2.12", "eth0")]
+    rows = network.addresses(["eth0"], lambda: list(told), str(tmp_path))
+    assert [row["address"] for row in rows] == ["192.0.2.11", "192.0.2.12"]
+    monkeypatch.setattr(network.link_addresses, "MAX_ADDRESSES", 1)
+    assert len(network.addresses(["eth0"], lambda: list(told), str(tmp_path))) == 1

@@ -386,3 +386,33 @@ def test_a_unit_that_runs_is_no_missing_process(world):
     (finding,) = found(world, "KM147")
     assert "etcd.service of its host runs without joining" in finding.summary
     assert "no process" not in finding.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "because"),
+    [
+        ("k3s.service", "inactive", ("KM502",)),
+        ("k3s.service", "active", ()),
+        ("rke2-server.service", "inactive", ()),
+        ("kubelet.service", "inactive", ()),
+    ],
+)
+def test_an_etcd_within_a_k3s_that_does_not_run(world, name, state, because):
+    settle(world)
+    end(world, "3")
+    unit_of = world.data("m3", "kubelet")["unit"]
+    unit_of |= {"name": name, "active_state": state, "start_words": []}
+    (finding,) = found(world, "KM145")
+    assert finding.because == because
+
+
+def test_members_of_which_one_is_no_stopped_k3s(world):
+    settle(world)
+    for id_ in ("2", "3"):
+        end(world, id_)
+    world.data("m3", "kubelet")["unit"] |= {
+        "name": "k3s.service",
+        "active_state": "inactive",
+        "start_words": [],
+    }
+    assert all(finding.because == () for finding in found(world, "KM145"))

@@ -117,3 +117,28 @@ def test_a_kubelet_that_does_not_run_or_files_that_are_not_read(world):
     without(world, usual=LEFT)
     world.documents["m2"]["collectors"]["manifests"] = {"status": "denied", "data": None}
     assert found(world) == []
+
+
+def test_the_setting_and_both_folders_are_evidence(world):
+    without(world, usual=LEFT)
+    config = {"text": f"staticPodPath: {OTHER}\n", "path": "/var/lib/kubelet/config.yaml"}
+    world.data("m2", "kubelet")["config"] = {"masked": [], "error": None, **config}
+    (hit,) = found(world)
+    assert [proof.path for proof in hit.evidence] == [config["path"], OTHER, USUAL, ADMIN]
+    assert hit.evidence[2].text == "etcd.yaml, kube-apiserver.yaml"
+
+
+def test_without_a_folder_no_folder_is_evidence(world):
+    without(world, None, None, is_absent=True)
+    way(world)
+    (hit,) = found(world)
+    assert None not in [proof.path for proof in hit.evidence]
+    assert "" not in [proof.path for proof in hit.evidence]
+
+
+def test_a_server_whose_address_is_not_known(world):
+    without(world, OTHER, None)
+    way(world)
+    world.data("m2", "api_way")["address"] = None
+    world.data("m2", "system")["addresses"] = None
+    assert found(world) == []

@@ -534,3 +534,18 @@ def test_what_a_command_before_the_program_wrote_is_no_cause(world):
     # Where it is all that was written, it tells.
     give(world, looping("k3s", lines=[line(16, missing), line(14, ended)]))
     assert "Module overlay" in found(world)[0].summary
+
+
+TERMINATED = 'etcd[77]: {"level":"error","msg":"received signal; shutting down"}'
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_one_that_failed_while_it_was_stopped_has_no_cause(world, is_asked):
+    """A program may end with a status of its own at SIGTERM: systemd calls that a failure."""
+    words = [line(15, TERMINATED), line(14, EXITED)]
+    if is_asked:
+        words.insert(0, line(16, "systemd[1]: Stopping etcd.service - etcd..."))
+    state = {"active_state": "failed", "sub_state": "failed", "lines": words}
+    give(world, looping(**state))
+    (finding,) = found(world)
+    assert ("shutting down" not in finding.summary) is is_asked

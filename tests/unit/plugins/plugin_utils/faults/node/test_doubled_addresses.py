@@ -9,6 +9,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    doubled_addresses,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import (
+    doubled_addresses as doubled_model,
+)
 from tests.unit.support import network_evidence
 from tests.unit.support.api_nodes import node
 from tests.unit.support.doubled_addresses import VIP, front, give, machines, tell
@@ -80,3 +87,33 @@ def test_kube_vip_by_its_static_pod(nodes):
     files = nodes.data("m1", "manifests")["files"]
     files.append(dict(files[0], name="kube-vip.yaml", text=text, path="/etc/x/kube-vip.yaml"))
     assert "keepalived" not in found(nodes).remedy
+
+
+def test_no_more_addresses_than_a_few(nodes):
+    for number in range(101, 115):
+        give(nodes, "m2", "w1", address=f"192.0.2.{number}")
+    result = nodes.judge(faults={"KM530"})
+    rows = [row for row in result.findings if row.component == "address"]
+    assert len(rows) == doubled_addresses.MAX_HITS
+
+
+def test_an_address_of_a_node_is_none_of_the_macvlan_of_kube_vip(nodes):
+    for host in ("m2", "w1"):
+        link = network_evidence.interface("vip-4b6f8081", kind="macvlan")
+        nodes.data(host, "network")["interfaces"].append(link)
+    node(nodes, "m2")["addresses"] = [{"type": "InternalIP", "address": VIP}]
+    one = found(nodes)
+    assert f"{VIP}, the address of the node m2, is on m2, w1 at" in one.summary
+    assert all("vip-" not in proof.text for proof in one.evidence)
+
+
+def test_what_kubelets_are_told_of_such_an_address(nodes):
+    (cluster,) = engine.evaluate_clusters([*nodes.documents.values(), nodes.api])[1]
+    row = doubled_model.named(cluster, VIP)
+    assert row is not None
+    assert doubled_addresses.clause(row) == "m2, w1 have that address at the same time"
+    front(nodes)
+    (cluster,) = engine.evaluate_clusters([*nodes.documents.values(), nodes.api])[1]
+    row = doubled_model.named(cluster, VIP)
+    assert row is not None
+    assert "no API server runs on w1" in doubled_addresses.clause(row)

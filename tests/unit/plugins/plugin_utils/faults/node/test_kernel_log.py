@@ -266,3 +266,32 @@ def test_a_kernel_that_ended_long_ago_or_did_not(world):
     assert judged(world, "KM562")[1] == []
     world.data("w1", "kernel_log")["panic"] = None
     assert judged(world, "KM562")[1] == []
+
+
+@pytest.mark.parametrize("lacks", ["lines", "at", "clock"])
+def test_the_end_of_a_kernel_without_a_line_or_a_time(world, lacks):
+    ended(world, ["Kernel panic - not syncing: x"])
+    if lacks == "clock":
+        world.data("w1", "system")["clock"] = None
+    else:
+        world.data("w1", "kernel_log")["panic"][lacks] = [] if lacks == "lines" else None
+    verdicts, found = judged(world, "KM562")
+    assert (set(verdicts), found) == ({"clear"}, [])
+
+
+@pytest.mark.parametrize(
+    ("trace", "begin"),
+    [(["bpf_trace_run2"], "see which agent loaded"), (["skb_panic"], "install a newer kernel")],
+)
+def test_what_to_do_about_a_kernel_that_ended(world, trace, begin):
+    path = ended(world, ["Kernel panic - not syncing: x"], trace)
+    (found,) = judged(world, "KM562")[1]
+    assert found.remedy.startswith(begin)
+    assert found.remedy.endswith(path)
+    assert "(about 20" in found.summary
+
+
+def test_a_kind_without_advice_of_its_trace_has_its_own_alone(world):
+    say(world, "hang", "INFO: task x:1 blocked for more than 120 seconds.")
+    (found,) = judged(world, "KM562")[1]
+    assert not found.remedy.startswith(";")

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
     kubelet_down,
 )
-from tests.unit.support import known_rows
+from tests.unit.support import known_rows, managed_node
 from tests.unit.support.fake_kubelet_messages import (
     AGAIN,
     CASES,
+    CPU_STATE,
     FAILED,
     HARMLESS,
     PID,
@@ -25,9 +26,11 @@ from tests.unit.support.fake_kubelet_messages import (
     entry,
     failed,
     fatal,
+    klog,
     systemd,
 )
 from tests.unit.support.fake_limits import Node, holder
+from tests.unit.support.managed_node import NONE_STATE
 
 PROFILE = settings(
     deadline=None,
@@ -1015,3 +1018,47 @@ def test_a_kubelet_that_panics_is_told_with_its_functions(world):
     _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 2}, lines)
     assert "concurrent map writes" in found.summary
     assert ", in store.(*Tree).Get" in found.summary
+
+
+def test_what_k3s_says_once_it_is_stopped_is_no_known_message_of_its_runtime(world):
+    said = 'time="2026-11-29T13:56:36Z" level=error msg="containerd exited: signal: terminated"'
+    stopping = systemd("Stopping k3s.service - Lightweight Kubernetes...")
+    _verdicts, findings = judged(
+        world, K3S_FAILED, [*AGAIN, HARMLESS, stopping, entry(said, "k3s"), *ended(1)]
+    )
+    assert not any("Known cause" in item.summary for item in findings)
+
+
+@pytest.mark.parametrize(
+    ("text", "because"), [(NONE_STATE, ("KM301",)), (None, ()), ("", ("KM303",))]
+)
+def test_a_death_of_a_state_file_is_explained_by_what_is_wrong_with_it(world, text, because):
+    managed = type("Worker", (managed_node.Node,), {"healthy": world.documents["w1"]})(text)
+    world.documents["w1"] = managed.document
+    words = f'"Failed to start ContainerManager" err="start cpu manager error: {CPU_STATE}"'
+    _verdicts, (found,) = judged(world, {**LOOPS, "exec_main_status": 1}, dead(klog(words), 1))
+    assert (found.code, found.because) == ("KM502", because)
+
+
+K3S_LOOPS = {**LOOPS, "name": "k3s.service", "exec_main_status": 1}
+EXITED = 'time="2026-11-29T13:56:36Z" level=fatal msg="containerd exited: exit status 1"'
+
+
+@pytest.mark.parametrize("has_file", [True, False])
+def test_the_end_of_the_containerd_within_k3s_has_its_own_reason(world, has_file):
+    """Not what k3s said before it."""
+    before = entry(
+        'time="2026-11-29T13:56:35Z" level=error msg="modprobe: FATAL: Module overlay'
+        ' not found in directory /lib/modules/6.1"',
+        "k3s",
+    )
+    lines = [*AGAIN, before, entry(EXITED, "k3s"), *ended(1, unit="k3s.service")]
+    judged(world, K3S_LOOPS, lines)
+    said = 'time="2026-11-29T13:56:36Z" level=fatal msg="containerd: {}"'
+    reason = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml: toml: expected equal sign"
+    told = {"path": "/x/containerd.log", "error": None, "lines": [said.format(reason)]}
+    end = world.data("w1", "kubelet_end")
+    end.update(unit="k3s.service", runtime_file=told if has_file else None)
+    (found,) = [row for row in world.judge(faults=CODES).findings if row.host == "w1"]
+    assert "Module overlay" not in found.summary
+    assert ("expected equal sign" in found.summary) is has_file

@@ -68,3 +68,27 @@ def test_without_the_field_nothing_is_told(world):
     chains(world)
     world.data("w1", "network")["policy_chains"] = None
     assert found(world) == []
+
+
+def test_kube_router_on_another_node_may_be_what_makes_them(world):
+    chains(world, "m1", router=True, linked=[])
+    chains(world, off=PLACE)
+    assert found(world) == []
+
+
+def test_of_many_rules_and_chains_the_first_are_shown(world):
+    rows = [{**DOUBLED, "rule": f"-d 10.96.0.{number} -j RETURN"} for number in range(5)]
+    chains(world, router=True, doubled=rows)
+    (hit,) = found(world)
+    assert len(hit.evidence) == 3
+    chains(world, off=PLACE, linked=["INPUT", "FORWARD", "OUTPUT", "OTHER"])
+    (hit,) = found(world)
+    assert "INPUT, FORWARD, OUTPUT, with" in hit.summary
+
+
+def test_nodes_without_the_field_beside_one_that_has_it(world):
+    chains(world, "m1", off="")
+    chains(world, off=PLACE)
+    world.data("m1", "network")["policy_chains"]["off"] = None
+    (hit,) = [row for row in found(world) if row.host == "w1"]
+    assert PLACE in hit.summary

@@ -190,3 +190,30 @@ def test_a_proxy_that_refuses_is_no_server_of_the_group(rancher):
     (one,) = [row for row in rancher.judge(faults={"KM177"}).findings if row.code == "KM177"]
     assert "by the proxy of its environment (HTTPS_PROXY)" in one.summary
     assert "nothing listens at its address" not in one.summary
+
+
+def test_a_node_of_another_kind_beside_them(rancher):
+    rancher.data("m3", "kubelet")["unit"]["name"] = "kubelet.service"
+    unit(rancher, "w1", "k3s-agent.service", ADDRESS)
+    assert [row.host for row in found(rancher)] == ["w1"]
+
+
+@pytest.mark.parametrize(("version", "hits"), [("v1.27.16+k3s1", 0), ("v1.27.15+k3s1", 1)])
+def test_the_first_release_whose_tunnel_follows(rancher, version, hits):
+    unit(rancher, "w1", "k3s-agent.service", ADDRESS, BIND)
+    release(rancher, version)
+    assert len(found(rancher)) == hits
+
+
+def test_an_address_of_the_kubelets_own_counts_before_that_of_k3s(rancher):
+    release(rancher, "v1.30.2+k3s1")
+    unit(rancher, "w1", "k3s-agent.service", BIND, ("kubelet-arg", "address=192.0.2.99"))
+    (one,) = found(rancher)
+    assert "kubelet-arg: address=192.0.2.99" in one.summary
+
+
+def test_an_api_group_of_servers_that_do_without_the_tunnel(rancher):
+    release(rancher, "v1.24.1+k3s1")
+    for host in ("m1", "m2", "m3"):
+        unit(rancher, host, "k3s.service", BIND, DISABLED)
+    assert "looks for its tunnel" not in groups(rancher, "127.0.0.1:6443").summary

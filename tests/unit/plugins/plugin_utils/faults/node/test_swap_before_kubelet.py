@@ -97,3 +97,25 @@ def test_a_container_shows_the_swap_of_its_machine(world):
 def test_a_node_with_a_kubelet_is_judged_by_its_configuration(world):
     _verdict, (found,) = judge(world, zram(), (BASHIBLE, PROGRAM), "ok")
     assert "no kubelet yet" not in found.summary
+
+
+def test_of_many_swaps_and_causes_the_first_are_shown(world):
+    lines = "".join(f"/x{number} file 1 0 -1\n" for number in range(5))
+    _verdict, (found,) = judge(world, node(swaps=lines), (BASHIBLE,))
+    for text in (found.summary, found.remedy):
+        assert "/x2" in text
+        assert "/x3" not in text
+    assert len([proof for proof in found.evidence if proof.path == "/proc/swaps"]) == 3
+
+
+def test_swap_of_which_nothing_is_known_to_bring_it_back(world):
+    _verdict, (found,) = judge(world, node(swaps="/x file 1 0 -1\n"), (BASHIBLE,))
+    assert found.remedy.startswith("first keep it off: nothing known brings it back; then swapoff")
+
+
+def test_an_installer_that_left_no_traces(world):
+    _verdict, found = judge(world, zram(), ())
+    world.data("w1", "installer")["traces"] = None
+    result = world.judge(faults=frozenset({"KM504"}))
+    verdicts = [row.verdict for row in result.verdicts if row.host == "w1"]
+    assert (verdicts, found) == (["not_applicable"], [])

@@ -73,3 +73,21 @@ def test_no_search_domain(nodes, search):
     say(nodes, ASKED.format("github.com.lan.example"), **DNS)
     (found,) = judged(nodes, "KM560")[1]
     assert "search domain" not in found.summary
+
+
+@pytest.mark.parametrize(
+    ("name", "is_whole"),
+    [(f"example.{end}", True) for end in ("com", "org", "net", "io", "dev", "cloud", "gov", "edu")]
+    + [("nas.local", True), ("x.svc", True), ("community", False), ("x.common", False)],
+)
+def test_ends_of_whole_names(nodes, name, is_whole):
+    say(nodes, ASKED.format(f"{name}.lan.example"), **DNS)
+    (found,) = judged(nodes, "KM560")[1]
+    assert ("search domain lan.example" in found.summary) is is_whole
+
+
+@pytest.mark.parametrize("names", ["lan.example", "*.lan.example", "x, www.lan.example"])
+def test_a_certificate_of_the_domain_itself_or_below_it(nodes, names):
+    say(nodes, SHOWN.format(names, "registry-1.docker.io"), **DNS)
+    (found,) = judged(nodes, "KM560")[1]
+    assert "search domain lan.example" in found.summary

@@ -117,3 +117,10 @@ def test_plugins_that_say_the_same_are_one_clause(world):
     one = found(world)
     assert "on m1, w1 says" in one.summary
     assert one.summary.count("no devices in device pool") == 1
+
+
+def test_a_pod_that_is_no_device_plugin_or_says_nothing(world):
+    asks(world, "intel.com/intel_sriov_netdevice")
+    told(world, SRIOV)
+    told(world, {"pod": "cart-1", "container": "cart"}, "no intel_sriov_netdevice for me")
+    assert "says" not in found(world).summary
