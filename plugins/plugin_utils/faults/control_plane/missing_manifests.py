@@ -4,9 +4,9 @@
 """Find a control-plane node of kubeadm whose kubelet reads no manifest of a component.
 
 A kubelet ends the static pods of a folder that it does not read any more, and logs nothing of it.
-Components belong on a host where their manifests lie in kubeadm's own folder, or where the server of
-the kubelet is this very host, at an address where nothing listens. admin.conf alone is no proof,
-because operators copy it to workers.
+Components belong on a host where their manifests lie in kubeadm's own folder, or where the kubelet
+asks this very host for its API, and nothing listens there. admin.conf alone is no proof, because
+operators copy it to workers.
 """
 
 from __future__ import annotations

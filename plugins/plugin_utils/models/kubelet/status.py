@@ -201,7 +201,7 @@ def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
     if state.kind == systemd_unit.FAILED and _was_asked(lines):
         return State(
             systemd_unit.STOPPED,
-            f"systemctl stop, or a unit that conflicts with it, stopped it: {state.why}",
+            f"systemctl stop, or a unit that conflicts with it, stopped it; {state.why}",
             is_asked=True,
         )
     if state.kind not in (systemd_unit.RUNNING, systemd_unit.STARTING) or unit.restarts == 0:
@@ -216,7 +216,7 @@ def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
 def _was_asked(lines: Sequence[str]) -> bool:
     """Return whether systemd stopped it in its newest start.
 
-    K3s ends with a status of its own then, so that its unit is failed.
+    k3s then ends with status 1, so that its unit is failed.
     """
     starts = unit_journal.starts(lines)
     return bool(starts) and starts[-1].is_asked
