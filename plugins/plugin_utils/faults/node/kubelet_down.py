@@ -327,7 +327,7 @@ def _of_component(death: Death | None) -> tuple[str, ...]:
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a kubelet or systemd wrote before it ended, what tells most first."""
     yield from (refusal.line for refusal in status.refused)
-    if not status.state.is_asked:
+    if not status.state.has_stop_job:
         yield from _own_texts(status, contract.answer(document, KubeletEnd).lines)
 
 
@@ -605,7 +605,7 @@ def _stopped(status: KubeletStatus) -> bool:
     """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
     if status.state.kind != systemd_unit.STOPPED:
         return False
-    return status.state.is_asked or status.unit.result == "success"
+    return status.state.has_stop_job or status.unit.result == "success"
 
 
 def _owner(status: KubeletStatus, document: Mapping[str, Any]) -> str:

@@ -125,10 +125,10 @@ def _steps(
     else:
         blocked = blocked or _undrained(scene, node, undrainable)
         steps = [_reset(scene, after, False, edited)]
-    return _as_blocked(scene, steps, blocked)
+    return _with_block(scene, steps, blocked)
 
 
-def _as_blocked(scene: RemedyContext, steps: list[Step], blocked: str | None) -> list[Step]:
+def _with_block(scene: RemedyContext, steps: list[Step], blocked: str | None) -> list[Step]:
     """Return the steps with what forbids them all."""
     steps = [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
     if _other_starter(scene):
