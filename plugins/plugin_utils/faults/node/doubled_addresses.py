@@ -23,6 +23,8 @@ from .flannel_tunnels import ADDRESS as FLANNEL_ADDRESS
 COMPONENT = "address"
 KUBE_VIP = "kube-vip"
 MAX_HITS, SHOWN = 10, 5
+# The kernel's addresses, by whether they are of IPv6.
+_TABLES = {False: "/proc/net/fib_trie", True: "/proc/net/if_inet6"}
 
 
 def hits(cluster: Cluster) -> Iterator[Detection]:
@@ -110,8 +112,7 @@ def _proof(host: Host, row: SharedAddress) -> EvidenceRef:
     if dev:
         place += f" at {dev}"
     text = one_line(f"has {place}, read at {read_at}", 200)
-    path = "/proc/net/if_inet6" if ":" in row.address else "/proc/net/fib_trie"
-    return EvidenceRef("file", host.host, path=path, text=text)
+    return EvidenceRef("file", host.host, path=_TABLES[":" in row.address], text=text)
 
 
 def advice(cluster: Cluster, row: SharedAddress) -> str:

@@ -371,7 +371,9 @@ def _panic_hits(
     if clock is None or panic.at is None or clock - panic.at > RECENT_SECONDS:
         return
     trace, at = call_trace.read(panic.trace), moment(panic.at)
-    kernel = f"; it now runs {one_line(host.machine.kernel, 80)}" if host.machine.kernel else ""
+    kernel = ""
+    if host.machine.kernel:
+        kernel = f"; it now runs {one_line(host.machine.kernel, 80)}"
     when = f" (about {at:%Y-%m-%dT%H:%M:%SZ})" if at is not None else ""
     text = ends(one_line(panic.lines[0], 2000), QUOTED)
     path = one_line(panic.path, 300)

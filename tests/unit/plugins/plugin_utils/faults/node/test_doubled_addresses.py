@@ -9,6 +9,13 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults import engine
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.faults.node import (
+    doubled_addresses,
+)
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.doubled_addresses import (
+    SharedAddress,
+)
 from tests.unit.support import network_evidence
 from tests.unit.support.api_nodes import node
 from tests.unit.support.doubled_addresses import VIP, front, give, machines, tell
@@ -80,3 +87,10 @@ def test_kube_vip_by_its_static_pod(nodes):
     files = nodes.data("m1", "manifests")["files"]
     files.append(dict(files[0], name="kube-vip.yaml", text=text, path="/etc/x/kube-vip.yaml"))
     assert "keepalived" not in found(nodes).remedy
+
+
+@pytest.mark.parametrize(("address", "is_ipv4"), [(VIP, True), ("2001:db8::10", False)])
+def test_arping_is_of_ipv4_alone(nodes, address, is_ipv4):
+    (cluster,) = engine.evaluate_clusters(nodes.documents.values())[1]
+    row = SharedAddress(address, tuple(cluster.hosts[:2]), is_api=True)
+    assert ("arping" in doubled_addresses.advice(cluster, row)) is is_ipv4
