@@ -93,7 +93,7 @@ def _reason(unread: tuple[str, ...], server: str) -> str:
     """Return what shows that components belong on this host, as a sentence."""
     if unread:
         return f". {', '.join(unread)} lie in {USUAL}"
-    return f". Its API server is {server}, which is this very machine. Nothing listens there"
+    return f". This kubelet's API server is {server}, this very machine. Nothing listens there"
 
 
 def _proofs(
