@@ -140,17 +140,17 @@ def _managers(cluster: Cluster, row: SharedAddress) -> str:
     """Return which machine is to have an address, by what manages it."""
     kube_vip = (
         "With kube-vip, its lease names the machine that should have the address (kubectl get"
-        " leases -A | grep plndr). On the other machine, crictl stop $(crictl ps -q --name kube-vip)"
-        " makes kube-vip start again; then it has to follow that lease"
+        " leases -A | grep plndr). On the other machine, crictl stop $(crictl ps -q --name"
+        " kube-vip) makes kube-vip start again; then it has to follow that lease"
     )
     if _has_kube_vip(cluster, row):
         return kube_vip
     keepalived = (
         "With keepalived, each machine in state MASTER (journalctl -u keepalived on it, or the log"
-        " of its pod) does not hear the others. In keepalived.conf of all of them, virtual_router_id"
-        " and authentication have to be the same, and unicast_peer has to name the others. VRRP"
-        " (protocol 112, 224.0.0.18) has to pass between them. A machine that is no load balancer"
-        " and has no API server should not run keepalived for this address"
+        " of its pod) does not hear the others. In keepalived.conf of all of them,"
+        " virtual_router_id and authentication have to be the same, and unicast_peer has to name"
+        " the others. VRRP (protocol 112, 224.0.0.18) has to pass between them. A machine that is no"
+        " load balancer and has no API server should not run keepalived for this address"
     )
     return f"{keepalived}. {kube_vip}"
 
