@@ -80,7 +80,7 @@ def proofs(host: str | None, rows: Iterable[Dropped]) -> list[EvidenceRef]:
 
 
 def advice(row: Dropped) -> str:
-    """Return how the lines get where containerd reads them."""
+    """Return how to move the lines to where containerd reads them."""
     if row.is_of_one_file:
         return (
             f'on that node move what {row.file} has below [plugins."io.containerd.grpc.v1.cri"] to'

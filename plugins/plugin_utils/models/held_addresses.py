@@ -75,7 +75,7 @@ def extract(document: Mapping[str, Any]) -> HeldAddresses:
 
 
 def _own(answer: Network, addresses: Sequence[str]) -> dict[str, str]:
-    """Return the addresses of a host that are none of an inner link."""
+    """Return the addresses of a host, without those of inner links."""
     devices = dict.fromkeys(addresses, "")
     if answer.addresses is not None:
         devices = {row.address: one_line(row.dev, 40) for row in answer.addresses}

@@ -149,8 +149,8 @@ def _managers(cluster: Cluster, row: SharedAddress) -> str:
         "With keepalived, each machine in state MASTER (journalctl -u keepalived on it, or the log"
         " of its pod) does not hear the others. In keepalived.conf of all of them,"
         " virtual_router_id and authentication have to be the same, and unicast_peer has to name"
-        " the others. VRRP (protocol 112, 224.0.0.18) has to pass between them. A machine that is no"
-        " load balancer and has no API server should not run keepalived for this address"
+        " the others. VRRP (protocol 112, 224.0.0.18) has to pass between them. A machine that is"
+        " no load balancer and has no API server should not run keepalived for this address"
     )
     return f"{keepalived}. {kube_vip}"
 
