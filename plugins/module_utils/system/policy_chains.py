@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """List the chains of kube-router's network policies in iptables, on nodes that may have them.
 
-k3s contains that controller, k0s runs it as a pod. Its rules are listed only on such nodes, and only
-where the kernel has a table already, so that no list loads a module.
+k3s contains that controller, k0s runs it as a pod. Its rules are listed only on such nodes, and
+only where the kernel has a table already, so that no list loads a module.
 """
 
 import collections
