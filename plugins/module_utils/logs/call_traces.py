@@ -4,7 +4,8 @@
 """The functions of the call trace that the kernel prints below a lockup, a hung task or an oops.
 
 A function of a module has its name in brackets, and each BPF program is a function of its own:
-bpf_prog_, a digest and its name. Lines with a question mark are what happened to lie on the stack.
+bpf_prog_, a digest and its name. Lines with a question mark do not count: they are leftovers on the
+stack.
 """
 
 import re
@@ -20,7 +21,7 @@ _END = re.compile(rb"^---\[ end trace")
 
 
 class CallTraces:
-    """Gives a row the trace that follows its line."""
+    """Give a row the trace that follows its line."""
 
     def __init__(self):
         self._row, self._until, self._left, self._is_new = None, 0.0, 0, True

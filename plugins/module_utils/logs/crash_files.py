@@ -1,9 +1,9 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a kernel said before it ended, where kdump or the firmware (pstore) kept it for this boot.
+"""Read a kernel's last lines, where kdump or the firmware (pstore) kept them for this boot.
 
-kdump writes before the boot; systemd moves what the firmware kept at the boot.
+kdump writes them before the boot. At the boot, systemd moves those that the firmware kept.
 """
 
 import os
@@ -19,7 +19,7 @@ _HEAD = re.compile(rb"^(?:<\d{1,3}>)?\[ {0,8}(\d{1,10}\.\d{1,6})\](?:\[ {0,6}\w{
 
 
 def newest(booted):
-    """Return (path, when it was written) of what was kept for this boot, or (None, None)."""
+    """Return (path, when it was written) of the newest file for this boot, or (None, None)."""
     paths = [path for folder in FOLDERS for path in _paths(folder)]
     times = [(files.mtime(path) or 0.0, path) for path in paths]
     fitting = [row for row in times if booted - BEFORE <= row[0] <= booted + AFTER]

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One endpoint of etcd, asked through its JSON gateway, or by gRPC where it has none.
+"""Ask one endpoint of etcd through its JSON gateway, or by gRPC where it has none.
 
 An etcd within k3s, or one with a configuration file, has no gateway up to 3.4, where only the flag
 has the default. One with --listen-client-http-urls, as newer releases of k3s and RKE2 set it, has
@@ -16,7 +16,7 @@ from . import etcd_keys, grpc_call, http_client, json_line
 PREFIXES = ("/v3", "/v3beta")  # the second for etcd 3.3
 MEMBERS, STATUS, ALARMS = "/cluster/member/list", "/maintenance/status", "/maintenance/alarm"
 NOT_FOUND = 404
-# What an address of gRPC alone makes of HTTP/1.1, and a server without gRPC of a call.
+# How a server with gRPC alone ends a request of HTTP/1.1, and one without gRPC a call.
 UNSPOKEN = (
     http_client.CLOSED,
     http_client.NO_HTTP,
@@ -46,28 +46,28 @@ class EtcdEndpoint:
     def post(self, path, body=b"{}"):
         """Return (status, body) of the answer as the gateway writes it; HttpError without one.
 
-        Who answers nothing in time is asked no second time.
+        A silent endpoint is not asked a second time, by gRPC.
         """
         if self._has_grpc:
-            return self._called(path, body)
+            return self._call_grpc(path, body)
         try:
-            status, answer = self._posted(path, body)
+            status, answer = self._ask_gateway(path, body)
         except http_client.HttpError as error:
             if self._has_gateway or str(error) not in UNSPOKEN:
                 raise
-            called = self._tried(path, body)
-            if called is None:
+            answer_by_grpc = self._try_grpc(path, body)
+            if answer_by_grpc is None:
                 raise
-            return called
+            return answer_by_grpc
         if self._has_gateway:
             return status, answer
-        return self._tried(path, body) or (status, self._refusal())
+        return self._try_grpc(path, body) or (status, self._refusal())
 
-    def _posted(self, path, body):
+    def _ask_gateway(self, path, body):
         """Return (status, body) of the gateway, 404 where there is none."""
         status, answer = None, b""
         for prefix in self._prefixes:
-            connection = self._connected()
+            connection = self._connect()
             try:
                 status, answer = connection.request(prefix + path, body)
             finally:
@@ -77,12 +77,12 @@ class EtcdEndpoint:
                 break
         return status, answer
 
-    def _tried(self, path, body):
+    def _try_grpc(self, path, body):
         """Return the first answer by gRPC, None where the endpoint does not speak it."""
         if self._no_grpc is not None:
             return None
         try:
-            called = self._called(path, body)
+            answer_by_grpc = self._call_grpc(path, body)
         except http_client.Refused:
             self._has_grpc = True
             raise
@@ -92,9 +92,9 @@ class EtcdEndpoint:
             self._no_grpc = str(error)
             return None
         self._has_grpc = True
-        return called
+        return answer_by_grpc
 
-    def _called(self, path, body):
+    def _call_grpc(self, path, body):
         """Return (200, the answer by gRPC as the gateway writes it)."""
         from . import etcd_grpc  # most nodes do without it
 
@@ -104,17 +104,17 @@ class EtcdEndpoint:
             ALARMS: etcd_grpc.alarms,
             etcd_keys.PATH: etcd_grpc.count,
         }
-        connection = self._connected((etcd_grpc.PROTOCOL,))
+        connection = self._connect((etcd_grpc.PROTOCOL,))
         try:
             return 200, calls[path](connection, body)
         finally:
             connection.close()
 
     def _refusal(self):
-        """Return the body of an answer that has no more than this reason."""
+        """Return the body of an answer that only says why there is no gRPC."""
         return json_line.dumps({"error": f"no gRPC either ({self._no_grpc})"}).encode("ascii")
 
-    def _connected(self, protocols=()):
+    def _connect(self, protocols=()):
         if protocols not in self._contexts:
             self._contexts[protocols] = self._secure(protocols)
         return http_client.Connection(

@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Questions to etcd by gRPC that change nothing, with answers in the JSON of its gateway.
+"""Ask etcd by gRPC what changes nothing, and translate its answers to the JSON of its gateway.
 
 The numbers of the fields are those of etcd's rpc.proto, the same from 3.3 to 3.6. As in the
 gateway's JSON, a number of 64 bits is text, and what is 0, empty or false is left out.
@@ -60,13 +60,13 @@ def count(connection, question):
 def member_list(data):
     """Return the JSON of a MemberListResponse; protobuf.Malformed of what is none."""
     rows = protobuf.fields(data)
-    return _written(header=_header(rows), members=_each(rows, 2, _member))
+    return _encode(header=_header(rows), members=_messages(rows, 2, _member))
 
 
 def member_status(data):
     """Return the JSON of a StatusResponse; protobuf.Malformed of what is none."""
     rows = protobuf.fields(data)
-    return _written(
+    return _encode(
         header=_header(rows),
         version=protobuf.text(rows, 2),
         dbSize=_signed(rows, 3),
@@ -83,17 +83,17 @@ def member_status(data):
 def alarm_list(data):
     """Return the JSON of an AlarmResponse; protobuf.Malformed of what is none."""
     rows = protobuf.fields(data)  # without a header up to 3.4, so that it may be empty
-    return _written(alarms=_each(rows, 2, _alarm))
+    return _encode(alarms=_messages(rows, 2, _alarm))
 
 
 def key_count(data):
     """Return the JSON of a RangeResponse without keys; protobuf.Malformed of what is none."""
     rows = protobuf.fields(data)
-    return _written(header=_header(rows), count=_signed(rows, 4))
+    return _encode(header=_header(rows), count=_signed(rows, 4))
 
 
 def _answer(connection, method, reader, message=b""):
-    """Return what a reader makes of the reply to a call; HttpError without one."""
+    """Return the reply to a call as a reader translates it; HttpError without a reply."""
     try:
         connection.socket.sendall(_request(connection, method, message))
         code, data = grpc_call.reply(connection.socket, connection.end, MAX_ANSWER)
@@ -126,8 +126,8 @@ def _failure(code):
     return http_client.HttpError(code)
 
 
-def _written(**answer):
-    """Return the answer as JSON, without what is left out."""
+def _encode(**answer):
+    """Return the answer as JSON; the gateway leaves out what is 0, empty or false."""
     named = {name: value for name, value in answer.items() if value not in (None, "", [], False)}
     return json_line.dumps(named).encode("ascii")
 
@@ -157,7 +157,7 @@ def _alarm(fields):
     return {"memberID": _unsigned(fields, 1), "alarm": ALARMS.get(number, str(number))}
 
 
-def _each(rows, number, reader):
+def _messages(rows, number, reader):
     return [reader(protobuf.fields(part)) for part in _parts(rows, number)]
 
 

@@ -86,7 +86,7 @@ def final_status(plain, end):
         if not isinstance(filled, bytes):
             return filled
         total += len(filled) - len(buffer)
-        kind, flags, payload, buffer = _parted(filled)
+        kind, flags, payload, buffer = _split_frame(filled)
         if kind == _HEADERS:
             code = status(payload)
             if code is not None:
@@ -113,7 +113,7 @@ def reply(plain, end, most=MAX_REPLY):
         if not isinstance(filled, bytes):
             return filled, b""
         total += len(filled) - len(buffer)
-        kind, flags, payload, buffer = _parted(filled)
+        kind, flags, payload, buffer = _split_frame(filled)
         if kind in (_RESET, _GOAWAY):
             return CLOSED, b""
         if kind == _DATA:
@@ -154,7 +154,7 @@ def _is_frame(buffer):
     return len(buffer) >= 9 and len(buffer) >= 9 + _size(buffer)
 
 
-def _parted(filled):
+def _split_frame(filled):
     """Return (kind, flags, payload) of the first frame, and the bytes behind it."""
     end = 9 + _size(filled)
     return filled[3], filled[4], filled[9:end], filled[end:]

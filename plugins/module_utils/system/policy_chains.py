@@ -1,10 +1,10 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The chains of kube-router's network policies in iptables, on nodes that have a reason for them.
+"""List the chains of kube-router's network policies in iptables, on nodes that may have them.
 
-k3s has that controller in itself, k0s as a pod. Their rules are listed only where the node shows
-one of the two, and the kernel has a table already, so that no list loads a module.
+k3s contains that controller, k0s runs it as a pod. Its rules are listed only on such nodes, and
+only where the kernel has a table already, so that no list loads a module.
 """
 
 import collections
@@ -34,7 +34,7 @@ def has_router(signs=SIGNS):
 
 
 def switch(kubelet):
-    """Return where k3s is told not to run its controller of network policies, else ""."""
+    """Return the flag or file:line that switches the controller within k3s off, else ""."""
     argv = kubelet.get("argv") or []
     if procfs.flag(argv, SWITCH) in ("true", "") or "--" + SWITCH in argv:
         return "--" + SWITCH

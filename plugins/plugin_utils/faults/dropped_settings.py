@@ -80,15 +80,14 @@ def proofs(host: str | None, rows: Iterable[Dropped]) -> list[EvidenceRef]:
 
 
 def advice(row: Dropped) -> str:
-    """Return how the lines get where containerd reads them."""
+    """Return how to move the lines to where containerd reads them."""
     if row.is_of_one_file:
         return (
-            f'move what {row.file} has below [plugins."io.containerd.grpc.v1.cri"] to the tables'
-            " of containerd 2, runtimes below"
-            " [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.NAME];"
-            f" containerd config dump then has {row.line.key}; systemctl restart containerd on that"
-            " node loads it. What wrote those lines (an installer or an operator of the runtime)"
-            " has to write them so, too"
+            f'on that node move what {row.file} has below [plugins."io.containerd.grpc.v1.cri"] to'
+            " the tables of containerd 2, runtimes below"
+            " [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.NAME]. containerd config"
+            f" dump must then show {row.line.key}; systemctl restart containerd loads it. Correct"
+            " also the program that wrote those lines (an installer, an operator of the runtime)"
         )
     return (
         f"write {row.file} with version = 3 and its tables: registry below"

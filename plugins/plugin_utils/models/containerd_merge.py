@@ -9,7 +9,7 @@ CRI's table of version 2 is not read, but for its streaming server. Up to 1.7 co
 version 3, and from 2.3 on an import with a higher version than the first file. Tried with 2.2.1:
 `config dump`.
 
-In one file, all releases of containerd 2 read nothing of that table beside version = 3. With
+In one file, all releases of containerd 2 read nothing of that table next to version = 3. With
 version = 2 they move it, but not its runtimes where the file has runtimes in the table of version 3
 (configMigration in plugins/cri/runtime/plugin.go); registries and the image of sandboxes move.
 """
@@ -43,7 +43,7 @@ _REGISTRIES = (f"{_TABLE}{REGISTRY}", f"{containerd_tables.IMAGES}{REGISTRY}")
 class Dropped:
     """A line of the CRI's table of version 2 that has no effect.
 
-    newer: the file of version 3 for which it has none, or its own
+    newer: the file of version 3 that is the reason, or its own file
     version: that of its own file
     """
 
@@ -88,12 +88,12 @@ class Dropped:
         old, new = _TABLE[8:], containerd_tables.RUNTIME[8:]
         if self.version == NEW:
             return (
-                f'it stands below [plugins."{old}"], the table of containerd 1, which containerd 2'
-                f" does not read in a file with version = {NEW}"
+                f'[plugins."{old}"] is the table of containerd 1, and containerd 2 does not read it'
+                f" in a file with version = {NEW}"
             )
         return (
-            f'it stands below [plugins."{old}"], the table of containerd 1, whose runtimes'
-            f" containerd 2 does not read where the file has runtimes below [plugins.'{new}']"
+            f'[plugins."{old}"] is the table of containerd 1, and containerd 2 does not read its'
+            f" runtimes where the file has runtimes below [plugins.'{new}']"
         )
 
     @property

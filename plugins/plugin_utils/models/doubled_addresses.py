@@ -1,7 +1,7 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which address more than one machine of a cluster has, though a single one shall have it. Pure."""
+"""Which address several machines of a cluster have, although only one should have it. Pure."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _api_addresses(cluster: Cluster) -> Iterator[str]:
 
 
 def _are_apart(hosts: Sequence[Host]) -> bool:
-    """Tell whether hosts are several machines, and none that the inventory has twice.
+    """Tell whether hosts are different machines, so that the inventory has none of them twice.
 
     Containers that are nodes have one kernel, and machine ids of their own.
     """
@@ -93,14 +93,14 @@ def _are_apart(hosts: Sequence[Host]) -> bool:
 
 
 def _is_single(cluster: Cluster, address: str, hosts: Sequence[Host], is_api: bool) -> bool:
-    """Tell whether an address is one that a single machine of a cluster shall have."""
+    """Tell whether only one machine of a cluster should have an address."""
     if not all(host.held.is_exact for host in hosts) and _may_be_meant(cluster, address, hosts):
         return False
     return is_api or (_is_of_nodes(cluster, address, hosts) and not _are_remote(cluster, hosts))
 
 
 def _may_be_meant(cluster: Cluster, address: str, hosts: Sequence[Host]) -> bool:
-    """Tell whether an address of interfaces that are not known may be on these hosts on purpose.
+    """Tell whether hosts may have an address on purpose, at interfaces that are not known.
 
     An address of anycast (BGP), of a balancer that routes directly, or of Services is on all
     machines that do the same. A cloud may add those of its balancers as local routes.

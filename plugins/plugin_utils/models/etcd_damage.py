@@ -27,7 +27,7 @@ _DAMAGED = re.compile(
     r"|WAL error \(.{0,200}\) cannot be repaired|snap: (?:empty snapshot|no available snapshot)"
     r"|tocommit\(\d+\) is out of range|cannot open database at|failed to open database"
     r"|bolt\.DB\.meta\(\): invalid|\b(?:invalid database|checksum error|version mismatch)$"
-    # of a page that is not there; of any other fault of the program the stack names another package
+    # SIGBUS is of a page that is not there; the stack of other faults names no function of bbolt
     r"|\[signal SIGBUS: bus error|\bbbolt\.\(\*(?:Bucket|Cursor|DB|Tx|freelist|node)\)\."
     r"|(?:structure needs cleaning|input/output error)",
     re.IGNORECASE,

@@ -46,7 +46,7 @@ class InitialState:
 
 
 def extract(document: Mapping[str, Any], plane: ControlPlane | None) -> InitialState:
-    """Return what of a host starts an etcd as the first of a cluster, and the unit that runs."""
+    """Return what starts an etcd of a host as the first of a cluster, and its unit that runs."""
     units = [row for row in contract.answer(document, ComponentUnits).units if _is_alive(row)]
     place = next((place for place, argv in _commands(document, plane, units) if _is_new(argv)), "")
     return InitialState(place, next((one_line(row.name, 80) for row in units), ""))

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which addresses a host has at links of its own, extracted to a small value. Pure.
 
-Many addresses are on several machines on purpose: those of bridges, of Services where kube-proxy or
-kube-router gives them to an interface of each node, and of anycast at the loopback.
+Many addresses are on several machines on purpose. These are the addresses of bridges, those of
+anycast at the loopback, and those of Services, which kube-proxy or kube-router gives to each node.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class HeldAddresses:
     """The addresses of a host that another machine should not have too.
 
     own: address -> interface ("" where that is not known)
-    is_exact: whether the kernel told the interfaces, so that those of other links are left out
+    is_exact: whether the interfaces are known, so that addresses of other links are excluded
     networks: of links in which the host has an address of its own
     has_services: whether an interface has the addresses of Services
     vip_link: the macvlan of kube-vip where there is a single one
@@ -75,7 +75,7 @@ def extract(document: Mapping[str, Any]) -> HeldAddresses:
 
 
 def _own(answer: Network, addresses: Sequence[str]) -> dict[str, str]:
-    """Return the addresses of a host that are none of an inner link."""
+    """Return the addresses of a host, without those of inner links."""
     devices = dict.fromkeys(addresses, "")
     if answer.addresses is not None:
         devices = {row.address: one_line(row.dev, 40) for row in answer.addresses}

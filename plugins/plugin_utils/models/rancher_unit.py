@@ -116,13 +116,13 @@ def _is_read(owner: Supervisor) -> bool:
 
 
 def _addresses(owner: Supervisor) -> list[Place]:
-    """Return where the kubelet is told at which address it is to listen, without the flag."""
+    """Return the places of the kubelet's flag --address, with the address alone."""
     places = owner.flag(supervisor.KUBELET_KEY, "address")
     return [replace(place, value=place.value.partition("=")[2]) for place in places]
 
 
 def _single(places: list[Place]) -> Place | None:
-    """Return the last place where that is an address of which the loopback is no part."""
+    """Return the last place, where its address excludes the loopback."""
     for place in places[-1:]:
         try:
             address = ipaddress.ip_address(place.value.strip("[]"))

@@ -27,7 +27,7 @@ from .result import EvidenceRef
 
 SYSTEMD, CGROUPFS = "systemd", "cgroupfs"
 FIRST_ASKING = (1, 31)  # KubeletCgroupDriverFromCRI is beta, and on
-FIRST_TELLING = {"containerd": "2.0.0-rc.0", "cri-o": "1.28.0"}
+FIRST_ANSWERING = {"containerd": "2.0.0-rc.0", "cri-o": "1.28.0"}
 KEY = "SystemdCgroup"
 ROOTS = {"kubepods.slice": SYSTEMD, "kubepods": CGROUPFS}
 
@@ -61,7 +61,7 @@ def drivers(document: Mapping[str, Any]) -> Drivers | None:
         return None
     configured = Drivers(setting.value if setting else CGROUPFS, runtime, setting)
     version = pflag.parse_version(_version(document))
-    if not _is_asked(cri, version):
+    if not _takes_driver_from_runtime(cri, version):
         return configured
     shown = _shown(document, runtime)
     if shown is None and version is not None:
@@ -69,16 +69,16 @@ def drivers(document: Mapping[str, Any]) -> Drivers | None:
     return shown
 
 
-def _is_asked(cri: Cri, version: tuple[int, int] | None) -> bool:
+def _takes_driver_from_runtime(cri: Cri, version: tuple[int, int] | None) -> bool:
     """Tell whether the kubelet asks its runtime for the driver, and gets an answer."""
     if version is None:
         return cri.driver is not None
-    return version >= FIRST_ASKING and (cri.driver is not None or _tells(cri))
+    return version >= FIRST_ASKING and (cri.driver is not None or _answers_runtime_config(cri))
 
 
-def _tells(cri: Cri) -> bool:
-    """Tell whether a kubelet is told a driver, although this run was not told one."""
-    first = FIRST_TELLING.get(cri.name)
+def _answers_runtime_config(cri: Cri) -> bool:
+    """Tell whether a runtime answers the kubelet about its driver, although not this run."""
+    first = FIRST_ANSWERING.get(cri.name)
     return first is not None and release_number.is_within(cri.version, first, "999")
 
 

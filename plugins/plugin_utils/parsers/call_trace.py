@@ -40,8 +40,8 @@ DRIVERS = {
 class CallTrace:
     """What a trace shows.
 
-    calls: functions that tell something. modules: those that code of was in. bpf: the function that
-    runs a BPF program, or "". programs: names of BPF programs
+    calls: functions that are not of every trace. modules: those with code in it. bpf: the function
+    that runs a BPF program, or "". programs: names of BPF programs
     """
 
     calls: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class CallTrace:
             parts.append(f"the module {', '.join(map(_module, self.modules))}")
         calls = " < ".join(self.calls[:SHOWN])
         if not parts:
-            return f"; it was in {calls}"
+            return f"; its call trace was in {calls}"
         code = " and ".join(parts)
         return "; its call trace was in " + ": ".join(part for part in (code, calls) if part)
 
@@ -71,15 +71,15 @@ class CallTrace:
         """Return what to do about whose code it was, or ""."""
         if self.bpf:
             return (
-                "see which agent loaded that BPF program (bpftool prog show, bpftool perf show: a"
-                " network plugin, Falco and other agents of security or tracing), update or stop"
-                " that agent, and compare its known issues with this kernel"
+                "see on that node which agent loaded the BPF program (bpftool prog show, bpftool"
+                " perf show): a network plugin, Falco, or another agent of security or tracing."
+                " Update or stop that agent, and look for this kernel in its known issues"
             )
         if self.modules:
             return (
-                f"see whether {self.modules[0]} is the distribution's own (modinfo"
-                f" {self.modules[0]}): a disk, a card or a server that it drives may not answer;"
-                " update or remove one that an agent or a vendor built"
+                f"see on that node who built the module (modinfo {self.modules[0]}). With one of"
+                " the distribution, a disk, a card or a server that it drives may not answer."
+                " Update or remove one of an agent or a vendor"
             )
         return ""
 

@@ -131,12 +131,12 @@ class State:
 
     why: one clause
     kind: running, starting, looping, gave_up, failed, stopped, stopping, fenced, absent or unknown
-    is_asked: whether its journal shows that systemd stopped it, whatever its status was then
+    has_stop_job: whether its journal shows that systemd stopped it, whatever its status was then
     """
 
     kind: str
     why: str
-    is_asked: bool = False
+    has_stop_job: bool = False
 
 
 def unit(record: systemd_unit.Unit) -> Unit:

@@ -109,7 +109,7 @@ class Start:
 
     exit is (exited, killed or dumped; status).
     at_exit: how many lines it had then; a line that journald reads later follows
-    is_asked: whether systemd stopped it: what it said, and its status, then tell of no fault
+    has_stop_job: whether systemd stopped it; its last lines and its status then show no fault
     """
 
     lines: list[Said] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Start:
     exit_line: str = ""
     at_exit: int = 0
     result: str = ""
-    is_asked: bool = False
+    has_stop_job: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _told(history: list[Start], fresh: bool, raw: str, text: str) -> bool:
     if result:
         history[-1].result = result.group(1)
     if text.startswith("Stopping ") and history[-1].exit is None:
-        history[-1].is_asked = True
+        history[-1].has_stop_job = True
     return fresh or bool(_AGAIN.match(text))
 
 
@@ -262,7 +262,7 @@ def about(start: Start, words: str) -> list[tuple[klog.Line, str]]:
 def of_program(lines: Sequence[Said], argv: Sequence[str]) -> Sequence[Said]:
     """Return the lines of the unit's own program, all of them where it wrote none.
 
-    A command of ExecStartPre that begins with "-" may fail: what it wrote ends nothing.
+    A command of ExecStartPre that begins with "-" may fail: its lines do not show why a unit ended.
     """
     program = next(iter(argv), "").rpartition("/")[2]
     return [line for line in lines if line.name == program] or lines
@@ -271,13 +271,13 @@ def of_program(lines: Sequence[Said], argv: Sequence[str]) -> Sequence[Said]:
 def errors_before(lines: Sequence[str], last: str) -> Sequence[str]:
     """Return the raw lines that may say why a program wrote its last one, newest first.
 
-    These are the errors of that program, and what systemd says: a warning ends nothing, nor does
-    what a command of ExecStartPre wrote, nor an error of k3s or RKE2 behind which they went on.
+    These are the errors of that program, and the lines of systemd. A warning ends nothing, nor does
+    a line of a command of ExecStartPre, nor an error of k3s or RKE2 after which they went on.
     """
     entry = _ENTRY.fullmatch(last[:LONGEST])
     if entry is None:
         return lines[::-1]
-    kept, is_end = [], _ends_it()
+    kept, is_end = [], _end_filter()
     for line in reversed(lines):
         match = _ENTRY.fullmatch(line[:LONGEST])
         is_own = match is not None and match.group(1) == entry.group(1)
@@ -287,8 +287,11 @@ def errors_before(lines: Sequence[str], last: str) -> Sequence[str]:
     return kept
 
 
-def _ends_it() -> Callable[[str], bool]:
-    """Return what tells of lines, the newest first, whether each is an error that may end it."""
+def _end_filter() -> Callable[[str], bool]:
+    """Return a test for lines, from the newest on: whether one is an error that may have ended it.
+
+    Once a line shows that k3s or RKE2 went on, the errors before it ended nothing.
+    """
     went_on = False
 
     def is_end(text: str) -> bool:
@@ -305,7 +308,7 @@ def last_error(start: Start) -> str:
     It need not be why the process ended: it is quoted where no cause is known. What the end of the
     process cancelled comes after that, and counts only where there is no other error.
     """
-    is_end = _ends_it()
+    is_end = _end_filter()
     errors = [line for line in reversed(start.lines) if is_end(line.text)]
     causes = (line for line in errors if not component_log.follows_end(line.text))
     error = next(causes, next(iter(errors), None))
@@ -327,7 +330,7 @@ def quoted(line: str, unit: str) -> str:
     """Return a line and its log, for a sentence in which no cause is known."""
     text = line.partition("]: ")[2] or line
     if _LOGRUS.match(text):
-        return f"the last error in the journal of {one_line(unit, 80)}: {_logged(text)}"
+        return f"the last error in the journal of {one_line(unit, 80)}: {_message(text)}"
     text = ends(text, 200)
     header = _HEADER.match(text)
     kind = "line"
@@ -336,7 +339,7 @@ def quoted(line: str, unit: str) -> str:
     return f"the last {kind} in the journal of {one_line(unit, 80)}: {text}"
 
 
-def _logged(text: str) -> str:
+def _message(text: str) -> str:
     """Return the message of a line of logrus with its error, without its time and level."""
     return ends(component_log.text(text) or text, 200)
 

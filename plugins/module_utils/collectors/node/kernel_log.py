@@ -24,7 +24,7 @@ CONTAINER = ("/run/systemd/container", "/run/.containerenv", "/.dockerenv")
 WINDOW = 3600  # seconds
 # Before auditd runs, the kernel's own queue of a boot is short.
 BOOTING, AUDIT = 300, "audit"
-# Below these the kernel prints which functions it was in.
+# Below lines of these kinds the kernel prints the functions that it was in.
 OOPS, TRACED = "oops", frozenset(("hang", "oops"))
 RECORD_BYTES, MAX_RECORDS, MAX_ROWS, LONGEST = 8192, 50000, 40, 400
 # Programs without which a node has no pods. The kernel names 15 characters of a program.
@@ -205,7 +205,7 @@ CLASSES = (
     (AUDIT, rb"^audit: (?:audit_backlog=\d+ > audit_backlog_limit|backlog limit exceeded)"),
 )
 _ANY = b"|".join(b"(?:" + pattern + b")" for _dummy, pattern in CLASSES)
-# What a kernel that ends says first.
+# The first lines of a kernel that ends.
 _PANIC = (
     b"|".join(pattern for name, pattern in CLASSES if name == OOPS)
     + rb"|^Kernel panic - not syncing|soft lockup - CPU#|hard LOCKUP"
@@ -259,7 +259,7 @@ def panic(booted):
 
 
 def _ends(lines):
-    """Return the rows of what a kernel said at its very end; what it survived is none of it."""
+    """Return the rows of a kernel's very last lines; lines that it survived do not count."""
     rows, traces, now = [], CallTraces(), 0.0
     for moment, text in lines:
         now = moment

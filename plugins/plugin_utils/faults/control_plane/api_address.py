@@ -281,8 +281,8 @@ def _advice(front: _Front, failed: str, holders: list[str]) -> str:
         )
     if holders:
         return (
-            f"see on {and_others(holders)} who listens there (ss -ltnp), whether that proxy runs"
-            f" and which servers it holds for well. {_MEANWHILE}"
+            f"see on {and_others(holders)} which program listens there (ss -ltnp), whether that"
+            f" proxy runs, and which servers it counts as healthy. {_MEANWHILE}"
         )
     return (
         "see what is to hold that address: an external load balancer, or keepalived or kube-vip on"

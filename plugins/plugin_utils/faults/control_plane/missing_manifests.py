@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find a control-plane node of kubeadm whose kubelet reads no manifest of a component.
 
-A kubelet ends the static pods of a folder that it does not read any more, and says nothing of it.
-What shows that components belong there: their manifests in kubeadm's own folder, or a kubelet whose
-server is this very machine, at an address where nothing listens. admin.conf alone is no proof,
-because operators copy it to workers.
+A kubelet ends the static pods of a folder that it does not read any more, and logs nothing of it.
+Components belong on a host where their manifests lie in kubeadm's own folder, or where the kubelet
+asks this very host for its API, and nothing listens there. admin.conf alone is no proof, because
+operators copy it to workers.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def _hit(
 ) -> Detection:
     folder = one_line(contract.answer(document, Kubelet).static_pod_path or "", 200)
     return Detection(
-        "no component of the control plane runs: its kubelet"
-        f" {_reads(host, folder)}; it ends the static pods of a folder that it does not read"
-        f"{_shown(unread, server)}",
+        "no component of the control plane runs. The kubelet"
+        f" {_reads(host, folder)}. A kubelet ends the static pods of a folder that it does not read"
+        f"{_reason(unread, server)}",
         tuple(_proofs(host, document, folder, unread)),
         _advice(folder, unread),
         host=host.host,
@@ -90,10 +90,11 @@ def _reads(host: Host, folder: str) -> str:
     return f"reads static pods from {folder} (staticPodPath), {state}"
 
 
-def _shown(unread: tuple[str, ...], server: str) -> str:
+def _reason(unread: tuple[str, ...], server: str) -> str:
+    """Return what shows that components belong on this host, as a sentence."""
     if unread:
         return f". {', '.join(unread)} lie in {USUAL}"
-    return f". Nothing listens at {server}, the API server of this kubelet, on this very machine"
+    return f". This kubelet's API server is {server}, this very machine. Nothing listens there"
 
 
 def _proofs(
@@ -114,14 +115,15 @@ def _proofs(
 def _advice(folder: str, unread: tuple[str, ...]) -> str:
     if folder == USUAL:
         return (
-            f"bring the manifests back to {USUAL}: where someone put them aside (ls -la"
-            " /etc/kubernetes, /etc/kubernetes/tmp has those before an upgrade by kubeadm), move"
-            " them there again, and systemctl status kubelet"
+            f"on that node bring the manifests back to {USUAL}: ls -la /etc/kubernetes /root shows"
+            " whether someone moved them away; /etc/kubernetes/tmp has those before an upgrade by"
+            " kubeadm. The kubelet starts them at once: crictl ps shows etcd and kube-apiserver"
+            " within a minute"
         )
     reason = "where the manifests lie" if unread else "kubeadm's folder, where the manifests belong"
     return (
-        f"set staticPodPath: {USUAL} ({reason}) in the kubelet's configuration (kubeadm:"
-        " /var/lib/kubelet/config.yaml; --pod-manifest-path where it is a flag), then systemctl"
-        " restart kubelet; crictl ps shows etcd and kube-apiserver within a minute. Own static pods"
-        f" go into {USUAL} too: a kubelet reads one folder"
+        f"on that node set staticPodPath: {USUAL} ({reason}) in the kubelet's configuration"
+        " (kubeadm: /var/lib/kubelet/config.yaml; --pod-manifest-path where it is a flag), then"
+        " systemctl restart kubelet; crictl ps shows etcd and kube-apiserver within a minute. Move"
+        f" static pods of your own to {USUAL} too: a kubelet reads one folder"
     )

@@ -211,8 +211,8 @@ def _severity(service: Service) -> str | None:
 
 def _is_stopped(service: Service) -> bool:
     """Tell whether the unit was stopped in order: what its program said then is no cause."""
-    is_asked = service.last is not None and service.last.is_asked
-    if service.kind == systemd_unit.FAILED and is_asked:
+    has_stop_job = service.last is not None and service.last.has_stop_job
+    if service.kind == systemd_unit.FAILED and has_stop_job:
         return True
     kinds = (systemd_unit.STOPPED, systemd_unit.FENCED)
     return service.kind in kinds and service.unit.result == "success"

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find addresses that more than one machine has: a part of KM530.
 
-A virtual address stays on two machines where its managers do not hear one another, or where one was
-ended without taking it away. A static address may be given to two machines.
+A virtual address is on two machines where its managers do not hear one another, or where one of
+them ended and left it. An administrator may also give one static address to two machines.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from .flannel_tunnels import ADDRESS as FLANNEL_ADDRESS
 COMPONENT = "address"
 KUBE_VIP = "kube-vip"
 MAX_HITS, SHOWN = 10, 5
+# The kernel's addresses, by whether they are of IPv6.
+_TABLES = {False: "/proc/net/fib_trie", True: "/proc/net/if_inet6"}
 
 
 def hits(cluster: Cluster) -> Iterator[Detection]:
@@ -43,7 +45,7 @@ def clause(row: SharedAddress) -> str:
 def idle(row: SharedAddress) -> str:
     """Return which of the machines have no API server, as a clause."""
     names = and_others([host.host for host in row.idle], SHOWN)
-    return f"no API server runs on {names}: what goes there is refused or lost"
+    return f"no API server runs on {names}: what arrives there is refused or lost"
 
 
 def _hit(cluster: Cluster, row: SharedAddress) -> Detection:
@@ -110,7 +112,7 @@ def _proof(host: Host, row: SharedAddress) -> EvidenceRef:
     if dev:
         place += f" at {dev}"
     text = one_line(f"has {place}, read at {read_at}", 200)
-    return EvidenceRef("file", host.host, path="/proc/net/fib_trie", text=text)
+    return EvidenceRef("file", host.host, path=_TABLES[":" in row.address], text=text)
 
 
 def advice(cluster: Cluster, row: SharedAddress) -> str:
@@ -118,29 +120,37 @@ def advice(cluster: Cluster, row: SharedAddress) -> str:
     address = shell_name(row.address, "ADDRESS")
     names = and_others([host.host for host in row.holders], SHOWN)
     return (
-        f"see first that it is so still: ip -br address on {names}. {_managers(cluster, row)}. On"
-        f" the machine that should not have it, where it stays: {_removal(row, address)}. Then let"
-        f" the other one announce it: arping -U -c 3 -I INTERFACE {address}. Where the kubelet,"
-        " flannel or etcd took it for the address of the node (kubectl get nodes -o wide), restart"
-        " them. Where nothing manages it, it was given to two machines: give each its own"
+        f"check first that this is still so: ip -br address on {names}. {_managers(cluster, row)}."
+        " On the machine that should not have the address, where it is still there:"
+        f" {_removal(row, address)}.{_announcement(address)} Where the kubelet, flannel or etcd"
+        " took it for the address of the node (kubectl get nodes -o wide), restart that program."
+        " Where no program manages the address, two machines were configured with it: give each its"
+        " own"
     )
+
+
+def _announcement(address: str) -> str:
+    """Return how the other machines learn who has an address; arping is of IPv4 alone."""
+    if ":" in address:
+        return ""
+    return f" Then on the machine that should have it: arping -U -c 3 -I INTERFACE {address}."
 
 
 def _managers(cluster: Cluster, row: SharedAddress) -> str:
     """Return which machine is to have an address, by what manages it."""
     kube_vip = (
-        "With kube-vip, its lease names the one that is to have it (kubectl get leases -A | grep"
-        " plndr); crictl stop of the container of kube-vip on the other one lets it start again,"
-        " after which it has to follow that lease"
+        "With kube-vip, its lease names the machine that should have the address (kubectl get"
+        " leases -A | grep plndr). On the other machine, crictl stop $(crictl ps -q --name"
+        " kube-vip) makes kube-vip start again; then it has to follow that lease"
     )
     if _has_kube_vip(cluster, row):
         return kube_vip
     keepalived = (
-        "With keepalived, each machine that is in state MASTER (journalctl -u keepalived, or the"
-        " log of its pod) does not hear the others: let virtual_router_id, authentication and"
-        " unicast_peer of keepalived.conf be the same on all of them, and let VRRP (protocol 112,"
-        " 224.0.0.18) pass between them; what is no load balancer or has no API server should not"
-        " run it for this address"
+        "With keepalived, each machine in state MASTER (journalctl -u keepalived on it, or the log"
+        " of its pod) does not hear the others. In keepalived.conf of all of them,"
+        " virtual_router_id and authentication have to be the same, and unicast_peer has to name"
+        " the others. VRRP (protocol 112, 224.0.0.18) has to pass between them. A machine that is"
+        " no load balancer and has no API server should not run keepalived for this address"
     )
     return f"{keepalived}. {kube_vip}"
 

@@ -66,9 +66,9 @@ KINDS: Mapping[str, _Kind] = {
     ),
     OOPS: _Kind(
         "its own code failed (oops): the process that it ran ends or hangs, and may hold locks for"
-        " which others wait",
-        "reboot the drained node, because what that process held stays as it is; a defect of the"
-        " kernel or of a module: install a newer kernel, or boot the one before; where the"
+        " which other processes wait",
+        "reboot the drained node, because what that process held stays as it is. It is a defect of"
+        " the kernel or of a module: install a newer kernel, or boot the one before; where the"
         " functions differ each time, test the memory (memtest86+, rasdaemon)",
     ),
     "interface": _Kind(
@@ -282,7 +282,7 @@ def reported(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         for kind, lines in rows.items()
         if _is_enough(kind, lines)
     ]
-    hits += _ended(host, document, log.panic)
+    hits += _panic_hits(host, document, log.panic)
     unread: tuple[Missing, ...] = ()
     note = ""
     if log.cut:
@@ -357,34 +357,39 @@ def _hit(host: Host, kind: str, lines: list[KernelLine]) -> Detection:
 
 
 def _with_trace(line: KernelLine) -> str:
-    """Return a line with its trace, as known messages have it."""
+    """Return a line with its trace, because known messages name functions of it."""
     return " ".join((line.line, *line.trace))
 
 
-def _ended(host: Host, document: Mapping[str, Any], panic: Panic | None) -> Iterator[Detection]:
-    """Yield the hit of a kernel that ended before this boot, where something kept its words."""
+def _panic_hits(
+    host: Host, document: Mapping[str, Any], panic: Panic | None
+) -> Iterator[Detection]:
+    """Yield the hit of a kernel that ended before this boot, where its last lines were kept."""
     clock = contract.answer(document, System).clock
     if panic is None or not panic.lines:
         return
     if clock is None or panic.at is None or clock - panic.at > RECENT_SECONDS:
         return
     trace, at = call_trace.read(panic.trace), moment(panic.at)
-    kernel = f" {one_line(host.machine.kernel, 80)}" if host.machine.kernel else ""
+    kernel = ""
+    if host.machine.kernel:
+        kernel = f"; it now runs {one_line(host.machine.kernel, 80)}"
     when = f" (about {at:%Y-%m-%dT%H:%M:%SZ})" if at is not None else ""
     text = ends(one_line(panic.lines[0], 2000), QUOTED)
     path = one_line(panic.path, 300)
     advice = trace.advice or (
         "install a newer kernel, or boot the one before; where it ends in other functions each"
-        " time, test the memory and see the events of the machine's management (ipmitool sel list)"
+        " time, test the memory, and read the event log of the machine's hardware (ipmitool sel"
+        " list)"
     )
     hit = Detection(
-        f"the machine was booted because its kernel ended{when}; now it runs{kernel}: {text}"
-        f"{trace.clause}",
+        f"the kernel ended{when}, and the machine was booted again{kernel}. The kernel's last"
+        f" lines: {text}{trace.clause}",
         tuple(
             EvidenceRef("log", host.host, path=path, text=ends(one_line(line, 2000), 600))
             for line in panic.lines
         ),
-        f"{advice}. What it said: {path}",
+        f"{advice}. These lines are on that node in {path}",
         host=host.host,
         node=host.node,
         component=PANIC,

@@ -201,7 +201,7 @@ def _down(host: Host, status: KubeletStatus, document: Mapping[str, Any]) -> Det
     if status.death is not None and not _stopped(status):
         refusal = refused_program.read(status.death.line, contract.answer(document, Boot))
     election = _election(document, status)
-    cause += f"{_panicked(status, document)}{refusal.clause}{election.clause}"
+    cause += f"{_panic_clause(status, document)}{refusal.clause}{election.clause}"
     beside, without = _server_beside(document, status)
     cause += beside
     changes = _changes(document, status)
@@ -287,8 +287,8 @@ def _changes(document: Mapping[str, Any], status: KubeletStatus) -> tuple[Packag
     )
 
 
-def _panicked(status: KubeletStatus, document: Mapping[str, Any]) -> str:
-    """Return in which functions of Go it ended, where its last line is a panic, as a clause."""
+def _panic_clause(status: KubeletStatus, document: Mapping[str, Any]) -> str:
+    """Return in which functions of Go it ended, where its last line is a panic."""
     if status.death is None:
         return ""
     lines = contract.answer(document, KubeletEnd).lines
@@ -304,7 +304,7 @@ def _programs(owner: supervisor.Supervisor | None, unit: str) -> tuple[str, ...]
 
 
 def _runtime_within(status: KubeletStatus) -> tuple[str, ...]:
-    """Return the runtime within k3s or RKE2, where its end took the kubelet with it."""
+    """Return the runtime within k3s or RKE2, where its end ended the kubelet too."""
     return ("containerd",) if status.runtime is not None else ()
 
 
@@ -327,7 +327,7 @@ def _of_component(death: Death | None) -> tuple[str, ...]:
 def _texts(status: KubeletStatus, document: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a kubelet or systemd wrote before it ended, what tells most first."""
     yield from (refusal.line for refusal in status.refused)
-    if not status.state.is_asked:
+    if not status.state.has_stop_job:
         yield from _own_texts(status, contract.answer(document, KubeletEnd).lines)
 
 
@@ -605,7 +605,7 @@ def _stopped(status: KubeletStatus) -> bool:
     """Tell whether a kubelet was stopped in order, or never started: its exit has no cause."""
     if status.state.kind != systemd_unit.STOPPED:
         return False
-    return status.state.is_asked or status.unit.result == "success"
+    return status.state.has_stop_job or status.unit.result == "success"
 
 
 def _owner(status: KubeletStatus, document: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ....module_utils.shared.text import counted
 from ...evidence.answers.node.network import PolicyChains, PolicyRules
 from ...evidence.document import one_line
 from ...models.cluster import Cluster, Host
@@ -26,55 +27,56 @@ def hits(cluster: Cluster, host: Host) -> Iterator[Detection]:
     chains = host.network.answer.policy_chains
     if chains is None:
         return
-    off = _off(cluster)
+    off = _switch(cluster)
     for rules in chains.backends:
         if off and not _has_router(cluster, chains) and rules.linked:
-            yield _left(host, rules, off)
+            yield _leftover(host, rules, off)
         elif rules.doubled:
-            yield _doubled(host, rules)
+            yield _repetition(host, rules)
 
 
-def _off(cluster: Cluster) -> str:
-    """Return what switches the controller off, which servers of k3s say for all nodes, else ""."""
+def _switch(cluster: Cluster) -> str:
+    """Return what switches the controller off, by which servers of k3s do so on all nodes."""
     answers = (host.network.answer.policy_chains for host in cluster.hosts)
     places = (one_line(row.off, 300) for row in answers if row is not None and row.off)
     return next(places, "")
 
 
 def _has_router(cluster: Cluster, chains: PolicyChains) -> bool:
-    """Tell whether kube-router itself may be what makes these chains now."""
+    """Tell whether kube-router itself may make these chains now."""
     rows = [host.network.answer.policy_chains for host in cluster.hosts]
     return chains.router or any(row.router for row in rows if row is not None)
 
 
-def _left(host: Host, rules: PolicyRules, off: str) -> Detection:
+def _leftover(host: Host, rules: PolicyRules, off: str) -> Detection:
     linked = ", ".join(one_line(name, 60) for name in rules.linked[:SHOWN])
     return Detection(
         f"k3s has disable-network-policy ({off}), and the chains KUBE-ROUTER-* of its policy"
         f" controller are still in iptables ({rules.backend}), called from {linked}, with"
-        f" {rules.pods} chains of pods and {rules.policies} of policies: nothing changes them any"
-        " more, and they allow and deny what was in force then",
+        f" {counted(rules.pods, 'chain')} of pods and {rules.policies} of policies. No program"
+        " updates them any more: they still allow and deny what was in force when the controller"
+        " was switched off",
         (_proof(host, rules, f"-j KUBE-ROUTER-* in {linked}"),),
-        f"{_emptied(rules)}, on each node; k3s-killall.sh removes them too, and ends all pods of"
-        " the node",
+        f"on each node with such chains: {_removal(rules)}. k3s-killall.sh removes them too, and"
+        " ends all pods of the node",
         host=host.host,
         node=host.node,
         component=COMPONENT,
     )
 
 
-def _doubled(host: Host, rules: PolicyRules) -> Detection:
+def _repetition(host: Host, rules: PolicyRules) -> Detection:
     rows = rules.doubled[:SHOWN]
     names = ", ".join(dict.fromkeys(one_line(row.chain, 60) for row in rows))
     most = max(row.count for row in rules.doubled)
     return Detection(
         f"{names} of iptables ({rules.backend}) has the same rules up to {most} times: a release of"
-        " kube-router did not remove its own rules or those of the release before, and packets may"
-        " meet a rule that should not be there any more",
+        " kube-router did not remove its own rules or those of the release before. Packets may meet"
+        " a rule that should be gone",
         tuple(_proof(host, rules, f"{row.count} times: -A {row.chain} {row.rule}") for row in rows),
-        "update kube-router (k3s has it in itself), drain the node and boot it, or empty the"
-        f" chains once ({_emptied(rules)}) and restart kube-router on that node (k3s: systemctl"
-        " restart k3s or k3s-agent), which makes them again",
+        f"update kube-router (k3s contains it). Then on that node remove the chains once:"
+        f" {_removal(rules)}, and restart kube-router there, which makes them again (k3s: systemctl"
+        " restart k3s or k3s-agent). A reboot of the drained node removes them too",
         host=host.host,
         node=host.node,
         component=COMPONENT,
@@ -86,8 +88,8 @@ def _proof(host: Host, rules: PolicyRules, text: str) -> EvidenceRef:
     return EvidenceRef("process", host.host, object=program, text=one_line(text, 400))
 
 
-def _emptied(rules: PolicyRules) -> str:
-    """Return the command that takes all chains of kube-router out of a backend."""
+def _removal(rules: PolicyRules) -> str:
+    """Return the command that removes all chains of kube-router from a backend."""
     name = f"iptables-{one_line(rules.backend, 20)}"
     pattern = "KUBE-ROUTER|KUBE-NWPLCY|KUBE-POD-FW"
     return f"{name}-save | grep -vE '{pattern}' | {name}-restore"

@@ -36,11 +36,11 @@ _KUBELET_AT_BIND = (
 )
 # Since then the tunnel looks for the kubelet at that address.
 _FOLLOWS_BIND = "1.27.16"
-_EFFECT = "logs, exec and port-forward fail there"
+_EFFECT = "logs, exec and port-forward fail for its pods"
 _DISABLE = (
-    "egress-selector-mode: disabled in the configuration of all servers, and restart k3s or RKE2 on"
-    " each: API servers then connect with kubelets directly, so that each server has to reach port"
-    " 10250 of every node"
+    "egress-selector-mode: disabled into the configuration of all servers, and restart k3s or RKE2"
+    " on one after the other: API servers then connect to kubelets directly, and each server has to"
+    " reach port 10250 of every node"
 )
 
 
@@ -94,9 +94,10 @@ def advice(rows: list[Obstacle]) -> str:
     """Return how servers find their tunnel."""
     name = shell_name(rows[0].unit.name, "UNIT")
     return (
-        "update k3s to 1.24.3 or newer, which looks where it listens; until then, take bind-address"
-        f" out of the configuration and systemctl restart {name} on one server after the other, or"
-        f" write {_DISABLE} (https://github.com/k3s-io/k3s/pull/5780)"
+        "update k3s to 1.24.3 or newer, which looks for the tunnel where it listens"
+        " (https://github.com/k3s-io/k3s/pull/5780). Until then, on one server after the other,"
+        f" remove bind-address from the configuration and systemctl restart {name}; or write"
+        f" {_DISABLE}"
     )
 
 
@@ -118,7 +119,7 @@ def _units(cluster: Cluster, name: str) -> Iterator[Obstacle]:
 
 
 def _is_without_tunnel(cluster: Cluster) -> bool:
-    """Tell whether the servers do without the tunnel, or none told whether they do."""
+    """Tell whether a server works without the tunnel, or no server's configuration is known."""
     units = [host.rancher for host in cluster.hosts if host.rancher is not None]
     servers = [unit for unit in units if not unit.is_agent]
     if not any(unit.is_read for unit in servers):
@@ -158,8 +159,9 @@ def _value(row: Obstacle) -> str:
 
 def _of_servers(rows: list[Obstacle]) -> Detection:
     return Detection(
-        f"{clause(rows)}. The API servers reach no kubelet: logs, exec and port-forward fail (dial"
-        f" tcp 127.0.0.1:{PORT}: connect: connection refused), and metrics-server is not available",
+        f"{clause(rows)}. Their API servers reach no kubelet: logs, exec and port-forward fail"
+        f" (dial tcp 127.0.0.1:{PORT}: connect: connection refused), and metrics-server is not"
+        " available",
         proofs(rows),
         advice(rows),
         component=K3S,
@@ -171,12 +173,12 @@ def _of_kubelet(row: Obstacle) -> Detection:
     title = row.unit.title
     return _of_node(
         row,
-        f"the kubelet listens at {one_line(row.place.value, 60)} alone ({_setting(row)}), and the"
-        f" tunnel of {title}, by which API servers reach it, looks for it at the loopback of its"
-        f" node: {_EFFECT} (proxy error … while dialing …:10250)",
-        "take that address out of kubelet-arg, so that the kubelet listens at all addresses, and"
-        f" systemctl restart {shell_name(row.unit.name, 'UNIT')} there; a firewall on the node can"
-        f" keep others from port 10250. Or write {_DISABLE}",
+        f"the kubelet listens at {one_line(row.place.value, 60)} alone, by {_setting(row)}. API"
+        f" servers reach it through the tunnel of {title}, which looks for it at the loopback of"
+        f" its node: {_EFFECT} (proxy error … while dialing …:10250)",
+        f"on {row.host.host} remove that address from kubelet-arg, and systemctl restart"
+        f" {shell_name(row.unit.name, 'UNIT')}: the kubelet then listens at all addresses, and a"
+        f" firewall on the node can keep others from port 10250. Or write {_DISABLE}",
     )
 
 
@@ -184,11 +186,11 @@ def _of_bind_address(row: Obstacle) -> Detection:
     release = one_line(row.view.kubelet, 40)
     return _of_node(
         row,
-        f"k3s {release} lets the kubelet listen at {one_line(row.place.value, 60)} alone"
-        f" ({_setting(row)}), and its tunnel, by which API servers reach it, looks for it at the"
-        f" loopback of its node: {_EFFECT}",
+        f"k3s {release} lets the kubelet listen at {one_line(row.place.value, 60)} alone, by"
+        f" {_setting(row)}. API servers reach it through the tunnel of k3s, which looks for it at"
+        f" the loopback of its node: {_EFFECT}",
         "update k3s to 1.27.16, 1.28.12, 1.29.7, 1.30.3 or newer"
-        f" (https://github.com/k3s-io/k3s/pull/10480); until then write {_DISABLE}",
+        f" (https://github.com/k3s-io/k3s/pull/10480). Until then, write {_DISABLE}",
     )
 
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Find swap on a machine that is being made a node and has no kubelet yet.
 
-What it will be configured with is not known, so it is a warning. The programs that bring a kubelet
-with failSwapOn false (k3s, RKE2, k0s, MicroK8s) are none, and neither is a server of etcd alone.
+The configuration of that kubelet is not known, so it is a warning. Programs that bring a kubelet
+with failSwapOn false (k3s, RKE2, k0s, MicroK8s) do not count, nor does a server of etcd alone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..base import Detection
 # Deckhouse's steps, and a kubelet that has no unit yet.
 STEPS, PROGRAM = "/var/lib/bashible", "/kubelet"
 FOLDERS = ("/bin", "/sbin")
-# Units that systemd makes again at each boot and at each daemon-reload.
-MADE = frozenset(("fstab", "generator", "gpt-auto", "kernel", "zram-generator"))
+# Units that systemd makes again at each boot and at each daemon-reload: only a mask keeps them off.
+GENERATORS = frozenset(("fstab", "generator", "gpt-auto", "kernel", "zram-generator"))
 SHOWN = 3
 
 
@@ -47,7 +47,7 @@ def of_host(
 ) -> Detection | None:
     """Return the hit of swap that is on, and what brings it back; None where none is on.
 
-    place, undone: how a source is shown, and kept off
+    place, undone: return the evidence of a source, and what keeps it off
     """
     node = swap_node.read(document)
     swaps = [swap for swap in node.on or () if node.owns_swap(swap)]
@@ -56,8 +56,8 @@ def of_host(
     sources = list(dict.fromkeys([*(swap.source for swap in swaps), *node.coming()]))
     causes = [source for source in sources if source.origin not in ("hand", "unknown")]
     return Detection(
-        f"swap is on ({_names(swaps)}), and this machine has no kubelet yet: one ends at its start"
-        f" where failSwapOn is not false{_back(causes)}",
+        f"swap is on ({_names(swaps)}), and this machine has no kubelet yet: a kubelet ends at its"
+        f" start where failSwapOn is not false{_back(causes)}",
         (*_proofs(host, swaps), *(place(host, source) for source in causes[:SHOWN])),
         _advice(swaps, causes, undone),
         host=host.host,
@@ -73,7 +73,9 @@ def _names(swaps: Iterable[Running]) -> str:
 
 def _units(causes: Iterable[Source]) -> list[str]:
     """Return the units that swap.target starts again whenever a start of another one needs it."""
-    return [one_line(row.unit, 80) for row in causes if row.unit and row.origin in MADE][:SHOWN]
+    return [one_line(row.unit, 80) for row in causes if row.unit and row.origin in GENERATORS][
+        :SHOWN
+    ]
 
 
 def _back(causes: list[Source]) -> str:
@@ -86,20 +88,23 @@ def _back(causes: list[Source]) -> str:
     units = _units(causes)
     if units:
         text += (
-            f", and swap.target starts {units[0]} again after a swapoff or systemctl stop, which"
-            " may hang a set-up that waits for it"
+            f". swap.target starts {units[0]} again after a swapoff or systemctl stop, and a set-up"
+            " that waits for it may hang"
         )
     return text
 
 
 def _advice(swaps: list[Running], causes: list[Source], undone: Callable[[Source], str]) -> str:
     masks = [f"systemctl mask {unit}" for unit in _units(causes)]
-    lasting = [undone(source) for source in causes]
-    paths = ", ".join(f"swapoff {one_line(swap.active.path, 80)}" for swap in swaps[:SHOWN])
-    first = ", ".join(dict.fromkeys([*masks, *lasting])) or "nothing known brings it back"
+    persistent = [undone(source) for source in causes]
+    commands = ", ".join(f"swapoff {one_line(swap.active.path, 80)}" for swap in swaps[:SHOWN])
+    first = "; ".join(dict.fromkeys([*masks, *persistent]))
+    if first:
+        commands = f"first keep it off: {first}. Then {commands}"
     return (
-        f"first keep it off: {first}; then {paths}, and let the set-up of the node go on (systemctl"
-        " list-jobs shows what waits). Where pods are meant to use swap: failSwapOn: false instead"
+        f"on that machine {commands}, and let the set-up of the node go on (systemctl list-jobs"
+        " shows what waits). Where pods are meant to use swap: failSwapOn: false in the kubelet's"
+        " configuration instead"
     )
 
 

@@ -4,7 +4,7 @@
 """Say in a finding that a name was looked up below a search domain of the nodes; a part of KM560.
 
 A kubelet gives pods the search domains of its node. With ndots:5 pods ask for most names below each
-of them first, so that a domain which is not answered, or answers to any name, breaks them.
+of these domains first. A domain without an answer, or with one for any name, breaks such names.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...evidence.document import one_line
+from ...evidence.document import one_line, shell_name
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.result import EvidenceRef
@@ -23,22 +23,23 @@ _FORWARDED = re.compile(r"plugin/errors: \d (?P<name>[\w.*-]{3,255}?)\.? [A-Z]{1
 _CERTIFICATE = re.compile(
     r"certificate is valid for (?P<names>[\w.*, :-]{1,400}?), not (?P<name>[\w.-]{3,255})"
 )
-# Ends of whole names: what stands before a search domain and ends so, is no name within it.
+# Ends of whole names: a name with such an end before the search domain is none within that domain.
 _WHOLE = re.compile(r"\.(?:com|org|net|io|dev|cloud|gov|edu|local|svc)$")
 SHOWN = 3
 ADVICE = (
-    "see that domain with resolvectl domain and cat {path} on the node, and ask for a name below it"
-    " (dig anything.{domain}). Where it is not wanted, keep it out of that file: with netplan"
-    " use-domains: false in dhcp4-overrides and dhcp6-overrides and accept-ra: false, with"
-    " systemd-networkd UseDomains=no in [DHCPv4] and [IPv6AcceptRA], or name a file without it as"
-    " resolvConf of the kubelet and restart the kubelet; pods that are made after that do without"
-    " it"
+    "on the node, resolvectl domain and cat {path} show that domain, and dig anything.{domain}"
+    " shows whether any name below it gets an answer. Where the domain is not needed, keep it out"
+    " of that file: with netplan, use-domains: false in dhcp4-overrides and dhcp6-overrides, and"
+    " accept-ra: false; with systemd-networkd, UseDomains=no in [DHCPv4] and [IPv6AcceptRA]. Or"
+    " name a file"
+    " without it as resolvConf of the kubelet, and restart the kubelet. Pods that are made after"
+    " that do not get the domain"
 )
 
 
 def with_domain(cluster: Cluster, hit: Detection, message: str) -> Detection:
     """Return a hit with the search domain below which a message had a name looked up."""
-    pairs = _shown(cluster, message)
+    pairs = _domains_in(cluster, message)
     if not pairs:
         return hit
     domain = pairs[0][1]
@@ -54,7 +55,7 @@ def with_domain(cluster: Cluster, hit: Detection, message: str) -> Detection:
         f" the kubelets of {names} give to pods ({path}): with ndots:5 pods ask for names of the"
         " cluster and of the internet there too",
         evidence=(*hit.evidence, *proofs),
-        remedy=f"{ADVICE.format(path=path, domain=domain)}; {hit.remedy}",
+        remedy=f"{ADVICE.format(path=path, domain=shell_name(domain, 'DOMAIN'))}; {hit.remedy}",
     )
 
 
@@ -63,8 +64,8 @@ def _path(host: Host) -> str:
     return one_line(resolver.path if resolver is not None else "", 200)
 
 
-def _shown(cluster: Cluster, message: str) -> list[tuple[Host, str]]:
-    """Return the hosts with the search domain that a message shows."""
+def _domains_in(cluster: Cluster, message: str) -> list[tuple[Host, str]]:
+    """Return the hosts with a search domain below which a message has a whole name."""
     question, answer = _FORWARDED.search(message), _CERTIFICATE.search(message)
     pairs = []
     for host, domain in _domains(cluster):

@@ -43,17 +43,15 @@ BY_HAND = (
 )
 UNDRAINED_BY_HAND = (
     "on {node} systemctl stop {unit}, mv {files} to another folder (do not delete it), systemctl"
-    " start {unit}. No kubelet starts over it, so that {node} cannot be drained before: its pods"
-    " get other CPUs while they run"
+    " start {unit}. {node} cannot be drained first, because no kubelet starts with that state: its"
+    " pods get other CPUs while they run"
 )
-OF_SERVER = ". On a server that stops its API server and its etcd too: one server at a time"
+OF_SERVER = ". On a server, this stops its API server and its etcd too: one server at a time"
 STARTS_NOT = "the kubelet does not start"
 WILL_NOT = "the kubelet still runs, and will not start again"
 PerNode = Callable[[Host, Node], Iterator[Detection]]
 Entry = tuple[str, str]  # (pod UID or "", container), a key of the state's entries
 MAX_SHOWN_ENTRIES = 10
-
-
 CHECKS: dict[str, Callable[[Host, Mapping[str, Any]], Iterator[CheckResult]]] = {}  # by code
 
 

@@ -441,7 +441,7 @@ def _waiting_hits(
     hits = []
     if none.waiting:
         hit = _waiting_hit(cluster, none, _no_node(none, _NONE[0]), _NONE[1])
-        hits.append(device_plugins.with_words(cluster, hit, none.lacking))
+        hits.append(device_plugins.with_plugin_lines(cluster, hit, none.lacking))
     if small.waiting:
         hits.append(_waiting_hit(cluster, small, _no_node(small, _SMALL[0]), _SMALL[1]))
     if remaining.waiting:
@@ -467,7 +467,7 @@ class _Waiters:
 
     @property
     def lacking(self) -> dict[str, set[str]]:
-        """Return {resource that they lack: the nodes that are known to be left out for it}."""
+        """Return {resource that they lack: the nodes known to be excluded for it}."""
         nodes: dict[str, set[str]] = {}
         for reason in itertools.chain.from_iterable(reasons for _entry, reasons in self.waiting):
             nodes.setdefault(reason.name, set()).update(reason.nodes or ())

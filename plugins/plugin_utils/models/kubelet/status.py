@@ -185,7 +185,7 @@ def _runs_apart(kubelet: Kubelet, state: State) -> bool:
 
 
 def _death(state: State, lines: Sequence[str], unit: Unit) -> Death | None:
-    if state.kind not in ENDED or state.is_asked:
+    if state.kind not in ENDED or state.has_stop_job:
         return None
     death = exit_cause.death(lines, unit)
     if state.kind != systemd_unit.LOOPING or (death is not None and death.certain):
@@ -198,11 +198,11 @@ def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
     state = systemd_unit.state(unit)
     if unit.runs and state.kind != systemd_unit.LOOPING:
         state = State(systemd_unit.RUNNING, "it is running")  # whatever became of its file
-    if state.kind == systemd_unit.FAILED and _was_asked(lines):
+    if state.kind == systemd_unit.FAILED and _had_stop_job(lines):
         return State(
             systemd_unit.STOPPED,
-            f"systemctl stop, or a unit that conflicts with it, stopped it: {state.why}",
-            is_asked=True,
+            f"systemctl stop, or a unit that conflicts with it, stopped it; {state.why}",
+            has_stop_job=True,
         )
     if state.kind not in (systemd_unit.RUNNING, systemd_unit.STARTING) or unit.restarts == 0:
         return state
@@ -213,13 +213,13 @@ def _state(unit: Unit, lines: Sequence[str], clock: float | None) -> State:
     )
 
 
-def _was_asked(lines: Sequence[str]) -> bool:
+def _had_stop_job(lines: Sequence[str]) -> bool:
     """Return whether systemd stopped it in its newest start.
 
-    K3s ends with a status of its own then, so that its unit is failed.
+    k3s then ends with status 1, so that its unit is failed.
     """
     starts = unit_journal.starts(lines)
-    return bool(starts) and starts[-1].is_asked
+    return bool(starts) and starts[-1].has_stop_job
 
 
 def _is_as_short_as_before(lines: Sequence[str], clock: float) -> bool:

@@ -125,14 +125,14 @@ def _steps(
     else:
         blocked = blocked or _undrained(scene, node, undrainable)
         steps = [_reset(scene, after, False, edited)]
-    return _as_blocked(scene, steps, blocked)
+    return _with_block(scene, steps, blocked)
 
 
-def _as_blocked(scene: RemedyContext, steps: list[Step], blocked: str | None) -> list[Step]:
+def _with_block(scene: RemedyContext, steps: list[Step], blocked: str | None) -> list[Step]:
     """Return the steps with what forbids them all."""
     steps = [replace(step, blocked_by=blocked or step.blocked_by) for step in steps]
     if _other_starter(scene):
-        # No consent does it: its report says that the fix is manual.
+        # No consent allows it: without a change the report says that the fix is manual.
         return [replace(step, change=None, expect=None, guard=None) for step in steps]
     return steps
 
@@ -196,14 +196,13 @@ def _blocked(scene: RemedyContext, healthy: bool) -> str | None:
 
 
 def _other_starter(scene: RemedyContext) -> str | None:
-    """Return why no step stops and starts a kubelet that another program starts."""
+    """Return why no step restarts a kubelet that another program starts, or None."""
     host, unit = scene.finding.host or "", contract.answer(scene.document, Kubelet).unit
     starter = model_installer.owner_of(scene.document) or (unit and unit.name)
     if starter != UNIT:
         return (
-            f"the kubelet of {host} is started by {starter}, which this does not stop and"
-            " start: drain the node, stop it there, move the state files out of their folder,"
-            " start it, uncordon the node"
+            f"the kubelet of {host} is started by {starter}, which kubemend does not stop and"
+            " start; the finding names the steps by hand"
         )
     return None
 

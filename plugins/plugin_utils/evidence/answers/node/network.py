@@ -112,9 +112,9 @@ class PolicyRules:
 
 @dataclass(frozen=True)
 class PolicyChains:
-    """Those of a node of k3s, or with kube-router (router).
+    """The chains of network policies on a node of k3s, or with kube-router (router).
 
-    off: what tells k3s not to run its own controller, a flag or file:line
+    off: the flag or file:line by which k3s does not run its own controller
     """
 
     router: bool = False
@@ -146,7 +146,7 @@ class Network:
 
     resolvers: tuple[Resolver, ...] = ()
     interfaces: tuple[Interface, ...] = ()
-    # None: not told, or an older release collected
+    # None: the kernel gave no answer, or an older release collected
     addresses: tuple[LinkAddress, ...] | None = None
     rp_filter: int | None = None  # of all
     # of interfaces with routes; None: kube-proxy has no interface of its own

@@ -23,7 +23,7 @@ from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers impor
             ["__schedule", "schedule", "nfs_wait nfs", "__rpc_execute sunrpc"],
             ["the module nfs, sunrpc", "nfs_wait < __rpc_execute"],
         ),
-        (["skb_segment", "tcp_gso_segment"], ["it was in skb_segment < tcp_gso_segment"]),
+        (["skb_segment", "tcp_gso_segment"], ["call trace was in skb_segment < tcp_gso_segment"]),
     ],
 )
 def test_what_a_trace_shows(trace, words):

@@ -557,10 +557,10 @@ class _WithoutGateway(etcd.etcd_endpoint.EtcdEndpoint):
     answers = types.MappingProxyType({})
     asked = ()
 
-    def _posted(self, path, body):
+    def _ask_gateway(self, path, body):
         return 404, b"404 page not found"
 
-    def _called(self, path, body):
+    def _call_grpc(self, path, body):
         type(self).asked += (path,)
         answer = self.answers[path]
         if isinstance(answer, Exception):

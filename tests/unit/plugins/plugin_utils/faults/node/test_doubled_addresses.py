@@ -117,3 +117,10 @@ def test_what_kubelets_are_told_of_such_an_address(nodes):
     row = doubled_model.named(cluster, VIP)
     assert row is not None
     assert "no API server runs on w1" in doubled_addresses.clause(row)
+
+
+@pytest.mark.parametrize(("address", "is_ipv4"), [(VIP, True), ("2001:db8::10", False)])
+def test_arping_is_of_ipv4_alone(nodes, address, is_ipv4):
+    (cluster,) = engine.evaluate_clusters(nodes.documents.values())[1]
+    row = doubled_model.SharedAddress(address, tuple(cluster.hosts[:2]), is_api=True)
+    assert ("arping" in doubled_addresses.advice(cluster, row)) is is_ipv4

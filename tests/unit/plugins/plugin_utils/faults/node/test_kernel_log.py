@@ -233,7 +233,7 @@ def test_a_lockup_in_a_bpf_program(world):
     world.data("w1", "kernel_log")["rows"][-1]["trace"] = ["page_fault", "bpf_trace_run2"]
     (found,) = judged(world, "KM562")[1]
     assert "a BPF program (bpf_trace_run2)" in found.summary
-    assert found.remedy.startswith("see which agent loaded that BPF program")
+    assert found.remedy.startswith("see on that node which agent loaded the BPF program")
 
 
 def test_an_oops_in_a_module(world):

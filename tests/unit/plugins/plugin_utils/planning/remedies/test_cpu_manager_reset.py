@@ -394,7 +394,7 @@ def test_where_nobody_may_stop_a_kubelet(node):
         assert all(why in step.blocked_by for step in steps)
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["name"] = "k3s.service"
-    assert "is started by k3s, which this does not stop" in planned(world)[0].blocked_by
+    assert "is started by k3s, which kubemend does not stop" in planned(world)[0].blocked_by
     world = node(NONE)
     world.data("w1", "kubelet")["unit"]["load_state"] = "masked"
     assert all("is masked, which was done on purpose" in step.blocked_by for step in planned(world))
