@@ -42,7 +42,7 @@ class Missing:
 
     host: the host that it is of
     collector: the collector that reads it
-    status: what became of it (an evidence status)
+    status: what became of it (an evidence status), or starting: what it shows may soon change
     """
 
     host: str

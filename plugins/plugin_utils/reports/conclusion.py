@@ -35,6 +35,7 @@ WAYS_OUT = {
     "denied": "kubemend_become and the rights in docs/rights.md decide what may be read",
     "timeout": "a higher kubemend_timeout gives it more time",
     "error": "correct what it names and audit again",
+    "starting": "audit again in three minutes",
 }
 NOTES = "audit again; where it stays, see the notes of that host"
 # A collector that answered, of which a part is missing.
@@ -42,6 +43,7 @@ PARTS = {
     "denied": "a part of it may not be read",
     "timeout": "a part of it came too late, or the list was cut",
     "error": "a part of it cannot be used",
+    "starting": "a start or a change of these minutes may not be complete yet",
 }
 
 

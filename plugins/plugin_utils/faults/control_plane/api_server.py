@@ -185,8 +185,10 @@ def _unsure(host: Host, document: Mapping[str, Any], plane: ControlPlane) -> tup
     servers = _servers(document)
     if any(map(api_server.is_refused, servers)):
         return (Missing(host.host, "api_server", "denied"),)
-    if any(api_server.is_silent(row) or _is_starting(plane, row) for row in servers):
+    if any(map(api_server.is_silent, servers)):
         return (Missing(host.host, "api_server", "timeout"),)
+    if any(_is_starting(plane, row) for row in servers):
+        return (Missing(host.host, "api_server", "starting"),)
     return ()
 
 

@@ -105,12 +105,12 @@ def outdated(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         if use is None:
             continue
         if plane.clock - use.changed < SETTLE_SECONDS and not plane.kubelet_problem:
-            missing.append(Missing(host.host, "instances", "timeout"))
+            missing.append(Missing(host.host, "instances", "starting"))
         else:
             hits.append(_outdated(host, use, process, plane.kubelet_problem))
     note = ""
     if missing and not hits:
-        note = "changed less than a minute ago: the kubelet may still be at it"
+        note = "changed less than a minute ago: the kubelet may still start it"
     unique = tuple(dict.fromkeys(missing))
     yield CheckResult(tuple(hits), unique, _applies(host), host=host.host, note=note)
 

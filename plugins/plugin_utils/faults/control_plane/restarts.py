@@ -67,7 +67,7 @@ def restarted(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
             down.append(f"{use.component} does not run at the moment")
     owed = [*_owed(host, plane), *_unseen(host, plane, restarts_by_name)]
     if down:
-        owed.append(Missing(host.host, "instances", "timeout"))
+        owed.append(Missing(host.host, "instances", "starting"))
     notes = down
     if not hits:
         notes = [*_ends(plane, restarts_by_name), *down]

@@ -140,7 +140,7 @@ def _result(
         hit = replace(_hit(host, service, owner), because=because)
         return present(hit, host=host.host, component=component)
     if kind in (component_unit.BOOTING, systemd_unit.STARTING, systemd_unit.STOPPING):
-        doubt = Missing(host.host, "component_units", "timeout")
+        doubt = Missing(host.host, "component_units", "starting")
         return unknown(doubt, host=host.host, component=component, note=service.why)
     return CheckResult(host=host.host, component=component)
 

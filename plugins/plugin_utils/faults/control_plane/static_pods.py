@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,6 +55,8 @@ BOOT_SECONDS = 600  # after a boot, what waits for what is not up yet exits a fe
 # Three ends within an hour are one each 20 minutes. The kubelet waits 10 s before the second of
 # such starts and 20 s before the third, and forgets it after ten minutes without an end.
 OFTEN, PAUSE_SECONDS, BACK_OFF_SECONDS = 3, 1200, 20
+# A command line or a file that a component cannot use ends it earlier than this.
+AT_ONCE_SECONDS = 3
 CONFIGURATION = "configuration"
 DATA_KEY = "data-dir"  # of RKE2
 HELD = "address already in use"
@@ -111,11 +113,11 @@ def down(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
         return
     results = _results(host, document, plane)
     hits = tuple(hit for hit, _doubt in results if hit)
-    doubts = [doubt for _hit, doubt in results if doubt]
+    doubts = [doubt for _hit, doubt in results if doubt is not None]
     note = ""
     if not hits:
-        note = "; ".join(doubts)
-    missing = tuple(_owed(host, plane, bool(doubts)))
+        note = "; ".join(doubt.reason for doubt in doubts)
+    missing = tuple(_owed(host, plane, doubts))
     yield CheckResult(hits, missing, bool(plane.files), host=host.host, note=note)
 
 
@@ -130,7 +132,7 @@ def unsteady(host: Host, document: Mapping[str, Any]) -> frozenset[str]:
 
 def _results(
     host: Host, document: Mapping[str, Any], plane: ControlPlane
-) -> list[tuple[Detection | None, str]]:
+) -> list[tuple[Detection | None, _Doubt | None]]:
     """Return for each component of a manifest its hit, or why that cannot be decided."""
     restarts = component_restart.of_host(document, plane)
     exits, refusal = logs(document), sandbox_refusal.last(document)
@@ -214,13 +216,13 @@ def logs(document: Mapping[str, Any]) -> dict[str, ComponentLog]:
     return {log.component: log for log in logs}
 
 
-def _owed(host: Host, plane: ControlPlane, doubtful: bool) -> Iterator[Missing]:
+def _owed(host: Host, plane: ControlPlane, doubts: Iterable[_Doubt]) -> Iterator[Missing]:
     """Yield what is missing to call the fault clear."""
     # Only its log shows whether a component that was started recently was started before, too.
     if any(process.static and _is_young(plane, process) for process in plane.processes):
         yield from host.missing("component_end")
-    if doubtful:
-        yield Missing(host.host, "instances", "timeout")
+    for doubt in doubts:
+        yield Missing(host.host, "instances", doubt.status)
     if plane.unread:
         yield Missing(host.host, "manifests", "denied")
 
@@ -235,6 +237,14 @@ def one_each(plane: ControlPlane) -> list[FileUse]:
     for use in sorted(plane.files, key=lambda use: not use.usual):
         uses.setdefault(use.component, use)
     return list(uses.values())
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Why it cannot be decided whether a component stays up, and the status of its evidence."""
+
+    reason: str
+    status: str
 
 
 @dataclass(frozen=True)
@@ -264,7 +274,7 @@ class _Component:
         return next(iter(self.restarts.unintended[-1:]), None)
 
 
-def _evaluated(subject: _Component) -> tuple[Detection | None, str]:
+def _evaluated(subject: _Component) -> tuple[Detection | None, _Doubt | None]:
     """Return the hit of a manifest's component, or why that cannot be decided."""
     plane, use = subject.plane, subject.use
     started = [
@@ -273,21 +283,39 @@ def _evaluated(subject: _Component) -> tuple[Detection | None, str]:
         if process.component == use.component and process.static
     ]
     if started:
-        return _running_hit(subject, max(started)), ""
+        return _running_hit(subject, max(started)), None
     if pflag.component_of(use.words) != use.component:
         reason = (
             f"what runs as {use.component} by {use.path} is not known: its command does not name it"
         )
-        return None, reason
+        return None, _Doubt(reason, "error")
     # A kubelet whose start is not known is old.
     begun = 0.0
     if subject.host.kubelet_started:
         begun = subject.host.kubelet_started.timestamp()
-    if plane.clock - use.changed < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS:
-        return None, f"the kubelet may still be at it: {use.component}"
+    is_recent = plane.clock - use.changed < SETTLE_SECONDS or plane.clock - begun < STARTING_SECONDS
+    if is_recent and not _ends_in_itself(subject):
+        return None, _Doubt(f"the kubelet may still start {use.component}", "starting")
     if subject.exits.lines:
-        return _hit(subject, "does not stay up", None, subject.end), ""
-    return _hit(subject, "does not start", None, subject.end), ""
+        return _hit(subject, "does not stay up", None, subject.end), None
+    return _hit(subject, "does not start", None, subject.end), None
+
+
+def _ends_in_itself(subject: _Component) -> bool:
+    """Tell whether the last starts of a manifest ended by what no other component brings about.
+
+    Such a component does not come up later either. One that cannot reach another one tries that
+    for some seconds.
+    """
+    ends = subject.restarts.unintended[-STARTS:]
+    return len(ends) == STARTS and all(map(_is_of_itself, ends))
+
+
+def _is_of_itself(end: End) -> bool:
+    if end.kind == component_restart.OOM:
+        return True
+    lived = end.lived if end.kind == component_restart.EXIT else None
+    return lived is not None and lived < AT_ONCE_SECONDS
 
 
 def _running_hit(subject: _Component, started: float) -> Detection | None:

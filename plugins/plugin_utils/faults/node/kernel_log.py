@@ -74,7 +74,7 @@ KINDS: Mapping[str, _Kind] = {
     "interface": _Kind(
         "a network interface of a pod that ended is still in use, so that its namespace stays and"
         " new ones wait",
-        "a defect of kernels: install a newer kernel and reboot the node on a drained node; see"
+        "a defect of the kernel: drain the node, install a newer kernel and reboot; see"
         " which hooks of pods use hairpin mode or UDP sockets that stay",
         3,
     ),

@@ -58,12 +58,9 @@ def _settled(host: Host, document: Mapping[str, Any], outcome: CheckResult) -> C
         return outcome
     return CheckResult(
         (),
-        (Missing(host.host, "pinning", "timeout"),),
+        (Missing(host.host, "pinning", "starting"),),
         host=host.host,
-        note=(
-            f"{path(node)} was written {age:.0f} s before: the kubelet may still be"
-            " at it; audit again"
-        ),
+        note=(f"{path(node)} was written {age:.0f} s before: the kubelet may still apply it"),
     )
 
 

@@ -404,6 +404,42 @@ def test_one_that_is_down_is_told_with_the_reason_of_its_end(world):
     assert "quiet" not in one.summary
 
 
+@pytest.mark.parametrize(
+    ("kinds", "is_new", "says_down"),
+    [
+        (["oom", "oom"], True, True),
+        (["oom"], True, False),
+        (["exit", "exit"], True, False),  # what it needs may still be on its way
+        (["oom", "exit"], True, False),
+        (["exit", "exit"], False, True),
+        (["exit", "late"], False, False),  # it tried to reach something
+        (["oom", "exit"], False, True),
+    ],
+)
+def test_starts_that_end_in_themselves_are_told_at_once(world, kinds, is_new, says_down):
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    world.manifest("m2", SCHEDULER, "--v=2", mtime=CLOCK - (50 if is_new else 9000))
+    world.data("m2", "kubelet")["process"]["started_at"] = CLOCK - 100
+    rows = []
+    first = 0 if is_new else 7
+    for number, kind in enumerate(kinds):
+        age = 40 - 15 * number
+        lived = 8 if kind == "late" else 1
+        code = {"oom": 137}.get(kind, 1)
+        reason = "OOMKilled" if kind == "oom" else "Error"
+        rows.append(row(age, first + number, age - lived, exit_code=code, reason=reason))
+    restarts(world, rows)
+    assert [one.code for one in found(world)] == ["KM114"] * says_down
+    missing = [
+        (lack.collector, lack.status)
+        for one in world.judge().verdicts
+        if (one.code, one.host) == ("KM114", "m2")
+        for lack in one.missing
+    ]
+    assert missing == [("instances", "starting")] * (not says_down)
+
+
 def test_a_lock_that_was_lost_with_the_api_server_is_a_consequence(world):
     rows = [
         row(9000, 2, 700, component=SERVER, exit_code=137, reason="OOMKilled"),

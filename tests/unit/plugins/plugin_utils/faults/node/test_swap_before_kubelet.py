@@ -110,7 +110,8 @@ def test_of_many_swaps_and_causes_the_first_are_shown(world):
 
 def test_swap_of_which_nothing_is_known_to_bring_it_back(world):
     _verdict, (found,) = judge(world, node(swaps="/x file 1 0 -1\n"), (BASHIBLE,))
-    assert found.remedy.startswith("first keep it off: nothing known brings it back; then swapoff")
+    assert "keep it off" not in found.remedy
+    assert "swapoff /x" in found.remedy
 
 
 def test_an_installer_that_left_no_traces(world):
