@@ -225,7 +225,7 @@ STOPPING = systemd("Stopping kubelet.service - kubelet...")
 
 
 @pytest.mark.parametrize(
-    ("lines", "is_asked"),
+    ("lines", "has_stop_job"),
     [
         ([line("a"), STOPPING, line("b"), *ENDS[3]], True),
         ([line("a"), *ENDS[3]], False),
@@ -234,8 +234,8 @@ STOPPING = systemd("Stopping kubelet.service - kubelet...")
         ([line("a"), line("Stopping kubelet.service"), *ENDS[3]], False),
     ],
 )
-def test_whether_systemd_stopped_a_start(lines, is_asked):
-    assert unit_journal.starts(lines)[0].is_asked is is_asked
+def test_whether_systemd_stopped_a_start(lines, has_stop_job):
+    assert unit_journal.starts(lines)[0].has_stop_job is has_stop_job
 
 
 @pytest.mark.parametrize(
