@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 from tests.lab.support.api_server import wait_grown_up
 from tests.lab.support.incident import Incident
 from tests.lab.support.static_pod import API_SERVER, MANAGER, SCHEDULER, manifest
@@ -19,7 +22,32 @@ class EtcdDataGone(Incident):
 
     def break_(self, cluster, target):
         wait_grown_up(cluster, target)
+        self._give_lead_away(cluster, target)
         cluster.exec(target, f"mv {DATA} {ASIDE}; pkill -KILL -x {ETCD}")
+
+    def _give_lead_away(self, cluster, target):
+        """Let another member lead: a new leader would send the empty member all data."""
+        said = cluster.etcdctl("endpoint", "status", "-w", "json", node=target).stdout
+        status = json.loads(said)[0]["Status"]
+        own = status["header"]["member_id"]
+        if status["leader"] != own:
+            return
+        members = json.loads(cluster.etcdctl("member", "list", "-w", "json", node=target).stdout)
+        other = next(one["ID"] for one in members["members"] if one["ID"] != own)
+        cluster.etcdctl("move-leader", f"{other:x}", node=target)
+
+    def _has_new_data(self, cluster, target) -> bool:
+        """Tell whether a leader sent the empty member all data: it must not get the old data back.
+
+        It has acknowledged entries that the old data lacks.
+        """
+        command = ["ps", "-o", "etimes=", "-C", ETCD]
+        ages = cluster.exec(target, command, check=False).stdout.split()
+        if not ages:
+            return False
+        time.sleep(6)
+        ages = cluster.exec(target, command, check=False).stdout.split()
+        return any(int(age) > 5 for age in ages)
 
     def symptom(self, cluster, target):
         cluster.wait(
@@ -38,6 +66,8 @@ class EtcdDataGone(Incident):
 
     def undo(self, cluster, target):
         super().undo(cluster, target)
+        if self._has_new_data(cluster, target):
+            cluster.exec(target, ["rm", "-rf", ASIDE])
         away = "/root/lab-etcd.yaml"
         cluster.exec(
             target,
