@@ -276,11 +276,14 @@ def _may_cause(cause: Finding, finding: Finding) -> bool:
     """Tell whether one finding may explain another one, and not the other way round.
 
     A finding of the same fault may if the other one's component needs its component, on the same
-    host.
+    host. Of two faults that may explain each other, the one whose component is named is the cause.
     """
     if cause.code == finding.code:
         return cause.host == finding.host and depends(finding.component, cause.component)
-    return (finding.code, finding.component) not in CATALOGUE[cause.code].explained_by
+    if (finding.code, finding.component) not in CATALOGUE[cause.code].explained_by:
+        return True
+    is_named = (cause.code, cause.component) in CATALOGUE[finding.code].explained_by
+    return is_named and bool(cause.component) and not finding.component
 
 
 def _same_place(cause: Finding, finding: Finding) -> bool:
@@ -575,7 +578,7 @@ def _lack_reason(cluster: Cluster, host: Host | None, place: str, collector: str
     """Return why a collector of a host or of the API gave no answer, or ""."""
     if host is not None and host.errors.get(collector):
         return host.errors[collector]
-    if place != cluster.api_host:
+    if place != cluster.api_host or (host is not None and collector in host.statuses):
         return ""
     if collector in cluster.api:
         error = one_line(cluster.api[collector].get("error") or "", MAX_ERROR)

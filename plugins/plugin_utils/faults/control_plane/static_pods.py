@@ -22,6 +22,7 @@ from ...models import (
     denied_file,
     etcd_client,
     quoted_flags,
+    refused_container,
     static_pod_files,
 )
 from ...models.cluster import Host
@@ -73,6 +74,7 @@ _RANGES = (
     "node-cidr-mask-size-ipv6",
 )
 SHOWN = 5  # places of flags in an advice
+LONGEST_MATCHED = 2000  # characters of a kubelet's line in which a known message is looked for
 # Ends whose reason its log tells.
 _BY_LOG = frozenset((component_restart.EXIT, component_restart.LOCK, component_restart.UNKNOWN))
 
@@ -136,6 +138,7 @@ def _results(
     """Return for each component of a manifest its hit, or why that cannot be decided."""
     restarts = component_restart.of_host(document, plane)
     exits, refusal = logs(document), sandbox_refusal.last(document)
+    logs_by_name = {name: refused_container.without_earlier(log) for name, log in exits.items()}
     booted, owner = component_restart.booted(document), supervisor.read(document)
     lacking = {
         problem.use.component
@@ -147,8 +150,8 @@ def _results(
             host,
             plane,
             use,
-            _with_refusal(exits.get(use.component, ComponentLog()), refusal),
-            restarts.get(use.component, Restarts()),
+            _with_refusal(logs_by_name.get(use.component, ComponentLog()), refusal),
+            _restarts_of(use, restarts, exits),
             booted,
             owner,
             _causes(host, document, plane, use, lacking),
@@ -157,6 +160,15 @@ def _results(
     ]
     results = [(subject, *_evaluated(subject)) for subject in subjects]
     return [(_with_denial(document, subject, hit), doubt) for subject, hit, doubt in results]
+
+
+def _restarts_of(
+    use: FileUse, restarts: Mapping[str, Restarts], exits: Mapping[str, ComponentLog]
+) -> Restarts:
+    """Return the ends of a component; where no container can be made, they do not matter."""
+    if refused_container.is_refused(exits.get(use.component, ComponentLog())):
+        return Restarts()
+    return restarts.get(use.component, Restarts())
 
 
 def _with_refusal(exits: ComponentLog, refusal: str) -> ComponentLog:
@@ -455,7 +467,10 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     end = _end_beside_log(last_end)
     joined, advice = _joined(use, telling.line)
     flags = etcd_client.lacking(use.component, use.words, lines)
-    message = f"{_message(telling.line or kubelet)}{_meaning(telling, lines, last)}"
+    said = refused_container.message(exits.kubelet or "")
+    message = f": the kubelet fails to make its container: {said}"
+    if telling.line or not said:
+        message = f"{_message(telling.line or kubelet)}{_meaning(telling, lines, last)}"
     message += _last_line(telling, last)
     message += joined + etcd_client.clause(flags) + quoted_flags.clause(use.words)
     remedy = etcd_client.advice(flags) + quoted_flags.advice(use.words) + advice
@@ -485,7 +500,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
 def _explained(hit: Detection, subject: _Component, telling: Telling, last: str) -> Detection:
     """Return a hit with the known cause of what a component or its kubelet logs."""
     host, use, lines = subject.host, subject.use, _lines(subject.exits)
-    kubelet = ends(subject.exits.kubelet or "", 600)
+    kubelet = ends(subject.exits.kubelet or "", LONGEST_MATCHED)
     release, versions = host.releases.version(use.component), host.releases.of_node
     find = functools.partial(known_message.first, versions=versions)
     row = find((use.component,), (telling.line, last), release)

@@ -95,6 +95,21 @@ def test_the_argument_that_its_last_word_names_is_shown(world):
     )
 
 
+@pytest.mark.parametrize(("second", "is_refused"), [("29", False), ("40", True)])
+def test_a_container_that_the_kubelet_cannot_make_since_the_last_one_ended(
+    world, second, is_refused
+):
+    stop(world)
+    # CLOCK is 08:00:00 UTC of that day, so that the log ends at 07:59:30.
+    line = KUBELET.replace("2026-11-24T07:00:00", f"2027-01-15T07:59:{second}")
+    line = line.replace("ErrImageNeverPull", 'CreateContainerError: \\"no such runtime\\"')
+    ended(world, kubelet=line)
+    (one,) = found(world)
+    assert ("no such runtime" in one.summary) is is_refused
+    assert (UNKNOWN in one.summary) is not is_refused
+    assert ("kubelet" in {proof.object for proof in one.evidence}) is is_refused
+
+
 TWO_FLAGS = "--policy-configmap=sched --policy-configmap-namespace=kube-system"
 
 

@@ -143,6 +143,21 @@ def test_it_comes_first_and_no_host_is_called_healthy(world):
     assert "healthy:" not in shown
 
 
+def test_an_etcd_that_does_not_stay_up_is_the_cause_and_other_components_follow(world):
+    for host in ("m1", "m2", "m3"):
+        world.data(host, "instances")["processes"] = []
+        world.documents[host]["collectors"]["etcd"] = {"status": "error", "data": None}
+        for component in ("etcd", "kube-apiserver"):
+            world.manifest(host, component, "--v=2")
+    world.api.update(status="error", reason="timed out", collectors={})
+    found = [one for one in world.judge().findings if one.code in ("KM115", "KM114")]
+    because = {one.component: one.because for one in found if one.code == "KM114"}
+    assert [one.because for one in found if one.code == "KM115"] == [("KM114",)]
+    assert because.pop("etcd") == ()
+    assert "kube-apiserver" in because
+    assert set(because.values()) == {("KM114", "KM115")}
+
+
 def test_kubelets_that_are_not_heard_get_no_other_cause(world):
     stopped(world)
     node = world.data("api", "nodes")["items"][-1]
