@@ -288,7 +288,8 @@ def denied(host: Host | None, pod: EndedPod | PodError, line: str) -> FileDenial
     """Return what denies a container of a host the file that its line names."""
     if host is None:
         return FileDenial()
-    return container_denials.find(line, pod, host.host, host.container_denials)
+    versions = host.releases.of_node
+    return container_denials.find(line, pod, host.host, host.container_denials, versions)
 
 
 def proofs_of(host: Host | None, denial: FileDenial) -> Iterator[EvidenceRef]:
