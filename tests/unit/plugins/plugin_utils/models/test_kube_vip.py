@@ -41,9 +41,7 @@ def error(
 
 
 def end(line: str = LOCK, known: Known | None = KNOWN) -> dict[str, Any]:
-    pod = EndedPod(
-        "kube-system", "kube-vip-m1", "kube-vip", 3, True, "/x", line, None, known=known
-    )
+    pod = EndedPod("kube-system", "kube-vip-m1", "kube-vip", 3, True, "/x", line, None, known=known)
     return {"system_pods": (pod,)}
 
 
