@@ -169,14 +169,14 @@ def templates(name, records):
     expressions: whether it is a template at all, and no whole configuration; nvidia: whether it
     names NVIDIA's runtime. Its text may have passwords of registries, and stays on the node.
     """
-    found = []
+    records_of_templates = []
     folder = os.path.join(_data_folder(name, records), TEMPLATE_FOLDER)
-    for path in (os.path.join(folder, name) for name in TEMPLATES):
+    for path in (os.path.join(folder, entry) for entry in TEMPLATES):
         text = files.text(path, MAX_SIZE)
         if text is not None:
             row = {"path": files.one_line(path, 253), "expressions": "{{" in text}
-            found.append(dict(row, nvidia="nvidia-container-runtime" in text))
-    return found
+            records_of_templates.append(dict(row, nvidia="nvidia-container-runtime" in text))
+    return records_of_templates
 
 
 def _data_folder(name, records):

@@ -41,12 +41,12 @@ def _of_host(host: Host) -> Iterator[Obstacle]:
             yield from _read(host, f"{ended.namespace}/{ended.pod}", ended.line, ended.known)
 
 
-def _read(host: Host, pod: str, line: str, known: Known) -> Iterator[Obstacle]:
+def _read(host: Host, pod: str, line: str, cause: Known) -> Iterator[Obstacle]:
     if _OF_SERVICES in line:
         return
     name = one_line(pod, 317)
     yield Obstacle(
-        f". {name} of {host.host} does not do its work: {known.cause}",
-        known.advice,
+        f". {name} of {host.host} does not do its work: {cause.cause}",
+        cause.advice,
         (EvidenceRef("log", host.host, object=name, text=ends(line, 400)),),
     )

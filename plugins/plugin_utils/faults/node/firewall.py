@@ -495,9 +495,7 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if denials is None:
         yield unknown(Missing(host.host, "boot", "not_asked"), host=host.host)
         return
-    relevant = [line for line in denials.lines if _concerns_node(line)]
-    hits = [_denied(host, relevant)] if relevant else []
-    hits += _denied_bpf(host, denials)
+    hits = [*_denied_programs(host, denials), *_denied_bpf(host, denials)]
     if hits:
         yield present(*hits, host=host.host)
         return
@@ -580,6 +578,13 @@ def _proofs(host: Host, lines: Sequence[str]) -> tuple[EvidenceRef, ...]:
         EvidenceRef("log", host.host, path=AUDIT, text=one_line(line, 300))
         for line in lines[-SHOWN:]
     )
+
+
+def _denied_programs(host: Host, denials: Denials) -> Iterator[Detection]:
+    """Yield that programs of the node itself were denied something."""
+    lines = [line for line in denials.lines if _concerns_node(line)]
+    if lines:
+        yield _denied(host, lines)
 
 
 def _denied(host: Host, lines: list[str]) -> Detection:

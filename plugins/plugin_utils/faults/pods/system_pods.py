@@ -305,7 +305,9 @@ def denied_network(host: Host | None, line: str) -> tuple[str, ...]:
     if host is None or not bpf_denials.of_privileged(host.container_denials):
         return ()
     answer = error_answer.read(line, message_table.LIBRARY)
-    return (BPF_DENIED,) if answer is not None and answer.kind in _WAYS else ()
+    if answer is not None and answer.kind in _WAYS:
+        return (BPF_DENIED,)
+    return ()
 
 
 def proofs_of(host: Host | None, denial: FileDenial) -> Iterator[EvidenceRef]:

@@ -32,6 +32,5 @@ def text(lines: Sequence[str], line: str) -> Iterator[str]:
 
 
 def _process(line: str) -> str:
-    """Return the name and the pid that journald gives a line."""
-    match = _PROCESS.search(line)
-    return match.group(1) if match is not None else ""
+    """Return the name and the pid that journald gives a line, "" without them."""
+    return "".join(_PROCESS.findall(line)[:1])

@@ -52,8 +52,9 @@ class StaticPods:
                 "tail -n 50 /var/lib/rancher/rke2/agent/containerd/containerd.log shows what ends"
                 " its sandbox"
             )
-        path = shell_name(self.templates[0].path.replace("/", "."), "")
-        word = self.templates[0].path if path else "TEMPLATE"
+        word = "TEMPLATE"
+        if shell_name(self.templates[0].path.replace("/", "."), ""):
+            word = self.templates[0].path
         return (
             f"compare {word} with config.toml next to it on a node that works; where it came from"
             f" an installation of GPUs, mv {word} {word}.bak and systemctl restart"
@@ -87,5 +88,7 @@ def read(document: Mapping[str, Any], owner: Supervisor | None) -> StaticPods:
     lines = contract.answer(document, KubeletEnd).lines
     matches = filter(None, map(_STATE.search, lines))
     reasons = {match.group("component"): match.group("reason") or "" for match in matches}
-    templates = owner.distribution.templates if owner.distribution is not None else ()
+    templates: tuple[Template, ...] = ()
+    if owner.distribution is not None:
+        templates = owner.distribution.templates
     return StaticPods(reasons, tuple(row for row in templates if not row.expressions), owner.unit)

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.kubelet import (  # noqa: E501
-    Distribution,
-    Template,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    kubelet,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet import (
     rke2_static_pods,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.kubelet.supervisor import (  # noqa: E501
-    Supervisor,
+    supervisor,
 )
 
+Template = kubelet.Template
 LINE = 'm1 rke2[7]: time="x" level=info msg="Pod for {} {}"'
 CHANGED = LINE.format("etcd", "not synced (pod sandbox has changed), retrying")
 SYNCED = LINE.format("etcd", "is synced")
@@ -31,9 +29,9 @@ def document(*lines: str) -> dict[str, Any]:
     return {"host": "m1", "collectors": {"kubelet_end": {"status": "ok", "data": end}}}
 
 
-def owner(*templates: Template, program: str = "rke2") -> Supervisor:
-    files = Distribution(program, templates=templates)
-    return Supervisor(program, "rke2-server.service", None, (), files)
+def owner(*templates: Template, program: str = "rke2") -> supervisor.Supervisor:
+    files = kubelet.Distribution(program, templates=templates)
+    return supervisor.Supervisor(program, "rke2-server.service", None, (), files)
 
 
 @pytest.mark.parametrize(
