@@ -303,9 +303,11 @@ def apparmor(sys="/sys"):
     text = files.text(sys + "/kernel/security/apparmor/profiles", MAX_PROFILE_TEXT)
     if text is None:
         return None
-    rows = filter(None, map(PROFILE.match, text.split("\n")))
-    modes = [row.groups() for row in rows if os.path.basename(row.group(1)) in PROFILED]
-    return dict(modes[:MAX_PROFILES])
+    modes = {}
+    for row in filter(None, map(PROFILE.match, text.split("\n"))):
+        if os.path.basename(row.group(1)) in PROFILED and len(modes) < MAX_PROFILES:
+            modes[row.group(1)] = row.group(2)
+    return modes
 
 
 def selinux(sys="/sys", etc="/etc"):
