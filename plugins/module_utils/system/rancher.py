@@ -39,6 +39,9 @@ LOGS = "agent/logs/kubelet.log"
 # k3s logs it at each start, once it has the server's answer: an agent may wait for that.
 LOGGED, LOGGED_SECONDS = 'msg="Running kubelet ', 3600
 CONTAINERD_LOG = "agent/containerd/containerd.log"
+# With containerd 2 the first one counts, and the second one where that is missing.
+TEMPLATES = ("config-v3.toml.tmpl", "config.toml.tmpl")
+TEMPLATE_FOLDER = "agent/etc/containerd"
 
 
 def program(unit):
@@ -158,6 +161,22 @@ def log_of_containerd(name, records):
     if name not in ("k3s", "rke2"):
         return None
     return os.path.join(_data_folder(name, records), CONTAINERD_LOG)
+
+
+def templates(name, records):
+    """Return [{path, expressions, nvidia}] of the templates of containerd's configuration.
+
+    expressions: whether it is a template at all, and no whole configuration; nvidia: whether it
+    names NVIDIA's runtime. Its text may have passwords of registries, and stays on the node.
+    """
+    records_of_templates = []
+    folder = os.path.join(_data_folder(name, records), TEMPLATE_FOLDER)
+    for path in (os.path.join(folder, entry) for entry in TEMPLATES):
+        text = files.text(path, MAX_SIZE)
+        if text is not None:
+            row = {"path": files.one_line(path, 253), "expressions": "{{" in text}
+            records_of_templates.append(dict(row, nvidia="nvidia-container-runtime" in text))
+    return records_of_templates
 
 
 def _data_folder(name, records):

@@ -18,6 +18,8 @@ from ..evidence.answers.node.boot import Boot
 from ..evidence.document import one_line, shell_name
 from ..parsers import avc_denial
 from ..parsers.avc_denial import AvcDenial
+from ..parsers.known_age import Versions
+from . import volume_labels
 from .denied_file import ENFORCES, Denial
 from .pod_roles import OwnPod, workload
 
@@ -65,8 +67,13 @@ def _is_of_container(denial: AvcDenial) -> bool:
     return denial.is_enforced and _CONTAINERS.fullmatch(denial.domain) is not None
 
 
-def find(line: str, pod: OwnPod, host: str, denials: Sequence[str]) -> FileDenial:
-    """Return what denies a container of a host the file that its line names."""
+def find(
+    line: str, pod: OwnPod, host: str, denials: Sequence[str], versions: Versions = ()
+) -> FileDenial:
+    """Return what denies a container of a host the file that its line names.
+
+    versions: the releases of the kernel and the runtime of that host
+    """
     path = _path(line)
     if not path:
         return FileDenial()
@@ -74,7 +81,7 @@ def find(line: str, pod: OwnPod, host: str, denials: Sequence[str]) -> FileDenia
     for text in reversed(denials):
         row = avc_denial.read(text)
         if _is_of_file(row, path) and _is_of_program(row, line, names):
-            return FileDenial(_read(row, path, host), one_line(text, 300))
+            return FileDenial(_read(row, path, host, versions), one_line(text, 300))
     return FileDenial()
 
 
@@ -114,18 +121,19 @@ def _is_alike(program: str, name: str) -> bool:
     return len(name) >= SAME_NAME and (program.startswith(name) or name.startswith(program))
 
 
-def _read(row: AvcDenial, path: str, host: str) -> Denial:
+def _read(row: AvcDenial, path: str, host: str, versions: Versions) -> Denial:
     kind = row.kind.replace("dir", "folder")
     labels = f"the {kind} {row.file} has the label {row.label}, the container the domain"
     labels += f" {row.domain}"
     categories = _categories(row)
     if categories:
         labels += f", and the file has the categories of another container ({categories})"
+    volume = volume_labels.read(row, path, versions)
     return Denial(
         f"Known cause: SELinux of {host} denies {one_line(path, 200)} to"
         f" {one_line(row.program, 40)} of that container ({' '.join(row.permissions)}):"
-        f" {one_line(labels, 300)}",
-        _advice(row, path, is_of_other=bool(categories)),
+        f" {one_line(labels, 300)}{volume.sentence}",
+        volume.advice or _advice(row, path, is_of_other=bool(categories)),
     )
 
 

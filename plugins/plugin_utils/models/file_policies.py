@@ -10,6 +10,7 @@ of the attribute i of a file, or of a machine that is a container itself.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from ..parsers.error_origin import Origin
 from .denied_file import ENFORCES, Denial
 
 APPARMOR, FAPOLICYD = "apparmor", "fapolicyd"
+UNCONFINED = "unconfined"
+_NAMESPACES = re.compile(r"/proc/(?:self|thread-self|\d{1,10}(?:/task/\d{1,10})?)/ns/")
 _RULES = (
     "give fapolicyd rules that allow these folders (/etc/fapolicyd/rules.d: allow perm=any all :"
     " dir=/var/lib/containerd/, and the same of the runtime's other folders and /var/lib/kubelet/;"
@@ -40,12 +43,14 @@ class Policies:
     fapolicyd, selinux: whether it runs and enforces; None where that is not known
     apparmor: the newest line of the kernel by which AppArmor denied a program something
     immutable: files and folders that carry the attribute i
+    profiles: those of AppArmor that confine or watch a program of the runtime, with their mode
     """
 
     fapolicyd: bool | None = None
     selinux: bool | None = None
     apparmor: str = ""
     immutable: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
 
 
 def extract(document: Mapping[str, Any]) -> Policies:
@@ -63,6 +68,11 @@ def extract(document: Mapping[str, Any]) -> Policies:
         one_line(denials[-1], 300) if denials else "",
         # Of a path that is missing, the folder above it carries the attribute.
         tuple(dict.fromkeys(row.above or row.path for row in states.paths if row.immutable)),
+        tuple(
+            f"{one_line(name, 120)} ({one_line(mode, 20)})"
+            for name, mode in (boot.apparmor or {}).items()
+            if mode != UNCONFINED
+        ),
     )
 
 
@@ -75,6 +85,8 @@ def _tries_fapolicyd(document: Mapping[str, Any]) -> bool | None:
 
 def read(origin: Origin, policies: Policies) -> Denial:
     """Return which policy denies what an error is about; empty where it is of another kind."""
+    if origin.is_refused and policies.profiles and _NAMESPACES.match(origin.path):
+        return _of_profiles(policies)
     if not origin.is_refused or origin.path.startswith(("/proc/", "/sys/", "/dev/")):
         return Denial()
     active, advice = _active(origin, policies)
@@ -87,6 +99,15 @@ def read(origin: Origin, policies: Policies) -> Denial:
     return Denial(f"{begin}. Active there: {', '.join(active)}", advice)
 
 
+def _of_profiles(policies: Policies) -> Denial:
+    """Return the profiles that may deny a program its own namespaces."""
+    return Denial(
+        f"Not unconfined there is AppArmor's profile {', '.join(policies.profiles[:3])}",
+        "write flags=(unconfined) into that file of /etc/apparmor.d, as the package has it, and"
+        " load it (apparmor_parser -r FILE)",
+    )
+
+
 def _active(origin: Origin, policies: Policies) -> tuple[list[str], str]:
     """Return what is active and answers with this errno, and what to do about the first."""
     if origin.errno == error_origin.NOT_PERMITTED:
@@ -97,9 +118,10 @@ def _active(origin: Origin, policies: Policies) -> tuple[list[str], str]:
         advice = (
             "ausearch -m avc -ts recent shows the denial, restorecon -Rv of the folder labels it"
         )
-    if policies.apparmor:
-        names.append(f"AppArmor ({ends(policies.apparmor, 160)})")
-        advice = advice or "see the profile in that line of the kernel (aa-status)"
+    if policies.apparmor or policies.profiles:
+        shown = ends(policies.apparmor, 160) or f"profile {', '.join(policies.profiles[:3])}"
+        names.append(f"AppArmor ({shown})")
+        advice = advice or "see the mode and the rules of that profile (aa-status)"
     return names, advice
 
 

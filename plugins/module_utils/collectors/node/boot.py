@@ -30,6 +30,12 @@ FOLDERS = (
 FAPOLICYD = "fapolicyd.service"
 WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing", "fstab")
 MAX_TEXT, MAX_FILES, MAX_MOUNTS, MAX_DEVICES = 65536, 100, 8 * 1024 * 1024, 100
+# Programs of a node for which distributions have profiles of AppArmor, and the names of those.
+PROFILED = frozenset(
+    ("runc", "crun", "conmon", "containerd", "containerd-shim-runc-v2", "crio", "dockerd")
+)
+PROFILE = re.compile(r"(\S{1,200}) \((enforce|complain|unconfined|kill|prompt|mixed)\)")
+MAX_PROFILES, MAX_PROFILE_TEXT = 20, 1024 * 1024
 TAGS = {
     "UUID": "by-uuid",
     "LABEL": "by-label",
@@ -68,6 +74,7 @@ def collect(context):
         "firewall": boot_firewall.collect(),
         "fapolicyd": boot_firewall.active(FAPOLICYD),
         "denials": boot_firewall.denials() if modes["enforce"] == "1" else None,
+        "apparmor": apparmor(),
     }
 
 
@@ -289,6 +296,18 @@ def cmdline(text):
         for key, value in pairs
         if key.replace("-", "_") in WORDS
     ]
+
+
+def apparmor(sys="/sys"):
+    """Return {profile: its mode} of the runtime's programs; None where that cannot be read."""
+    text = files.text(sys + "/kernel/security/apparmor/profiles", MAX_PROFILE_TEXT)
+    if text is None:
+        return None
+    modes = {}
+    for row in filter(None, map(PROFILE.match, text.split("\n"))):
+        if os.path.basename(row.group(1)) in PROFILED and len(modes) < MAX_PROFILES:
+            modes[row.group(1)] = row.group(2)
+    return modes
 
 
 def selinux(sys="/sys", etc="/etc"):

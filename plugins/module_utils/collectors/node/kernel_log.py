@@ -171,6 +171,15 @@ CLASSES = (
         "apparmor",
         rb'apparmor="DENIED"(?!.{1,300} ' + _CONTAINERS + rb').{1,300} comm="' + PROGRAMS + rb'"',
     ),
+    # In complain mode what has no path (disconnected) is denied nevertheless, by the error EACCES.
+    (
+        "apparmor",
+        rb'apparmor="ALLOWED"(?=.{1,300} error=-13 )(?!.{1,300} '
+        + _CONTAINERS
+        + rb').{1,300} comm="'
+        + PROGRAMS
+        + rb'"',
+    ),
     # The profiles that runtimes give their containers allow these sockets: none is for that.
     (
         "sockets",

@@ -61,7 +61,7 @@ def collect(context):
 
 
 def _distribution(unit, block, context):
-    """Return ({program, files, argv} of k3s or RKE2, the kubelet's command line within k3s).
+    """Return ({program, files, argv, templates} of k3s or RKE2, the kubelet's argv within k3s).
 
     The first is None where no unit of theirs runs the kubelet, the second empty where it is not
     known, or where the kubelet has a process of its own.
@@ -73,7 +73,13 @@ def _distribution(unit, block, context):
     argv = []
     if program == "k3s":
         argv = rancher.kubelet_argv(unit, context.seconds(2))
-    return {"program": program, "files": records, "argv": files.masked_argv(argv)}, argv
+    distribution = {
+        "program": program,
+        "files": records,
+        "argv": files.masked_argv(argv),
+        "templates": rancher.templates(program, records),
+    }
+    return distribution, argv
 
 
 def _unit(block):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...evidence.document import one_line, shell_name
-from ...models import api_server, doubled_addresses
+from ...models import api_server, doubled_addresses, kube_vip
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
@@ -79,6 +79,7 @@ class _Front:
         "runtime",
         "api_way",
         "api_server",
+        "system_pods",
     ),
     component=SERVER,
     explained_by=causes("KM530", component=SERVER),
@@ -222,12 +223,17 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
     doubled = doubled_addresses.named(cluster, front.host)
     names = and_others([host.host for host in serving])
     holder, remedy = _holder(front, holders), _advice(front, failed, holders)
+    obstacle = kube_vip.Obstacle()
     if doubled is not None:
         holder = f"; {sharing.clause(doubled)}"
         remedy = f"{sharing.advice(cluster, doubled)}. {_MEANWHILE}"
+    elif failed == CONNECTION and not holders and not _LOOPBACK.match(front.host):
+        obstacle = kube_vip.obstacle(cluster.hosts)
+    if obstacle.clause:
+        holder, remedy = f"{holder}{obstacle.clause}", f"{obstacle.advice}. {_MEANWHILE}"
     return Detection(
         f"{_subject(front, failed)} ({error}). The API servers of {names} run{holder}",
-        _proofs(front, front.failing),
+        (*_proofs(front, front.failing), *obstacle.proofs),
         remedy,
         component=SERVER,
     )

@@ -28,7 +28,8 @@ from ...models import (
 from ...models.cluster import Host
 from ...models.component_restart import End, Restarts
 from ...models.control_plane import ControlPlane, FileUse, Process
-from ...models.kubelet import sandbox_refusal, supervisor
+from ...models.kubelet import rke2_static_pods, sandbox_refusal, supervisor
+from ...models.kubelet.rke2_static_pods import StaticPods
 from ...models.kubelet.supervisor import Place, Supervisor
 from ...models.moments import moment
 from ...models.result import EvidenceRef, Missing
@@ -155,6 +156,7 @@ def _results(
             booted,
             owner,
             _causes(host, document, plane, use, lacking),
+            rke2_static_pods.read(document, owner),
         )
         for use in one_each(plane)
     ]
@@ -274,6 +276,7 @@ class _Component:
     booted: float
     owner: Supervisor | None = None
     because: tuple[str, ...] = ()
+    told: StaticPods = rke2_static_pods.NONE
 
     @property
     def end(self) -> End | None:
@@ -508,10 +511,20 @@ def _explained(hit: Detection, subject: _Component, telling: Telling, last: str)
         version = host.releases.version("kubelet")
         row = find((use.component, "kubelet"), (kubelet,), version)
     row = row or find((use.component,), telling.before(lines), release)
+    if row is None and not (telling.line or kubelet):
+        return _told_of(hit, subject)
     if row is None:
         return with_rule(hit, (telling.line or kubelet,), Source(use.words))
     hit = with_cause(hit, row)
     return replace(hit, summary=f"{hit.summary}{_ranges(use, row)}")
+
+
+def _told_of(hit: Detection, subject: _Component) -> Detection:
+    """Return a hit with what RKE2 says of a component that neither logs nor has a refusal."""
+    clause = subject.told.clause(subject.use.component)
+    advice = subject.told.advice(subject.use.component)
+    remedy = "; ".join(filter(None, (advice, hit.remedy)))
+    return replace(hit, summary=f"{hit.summary}{clause}", remedy=remedy)
 
 
 def _ranges(use: FileUse, row: Known) -> str:

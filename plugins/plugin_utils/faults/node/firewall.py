@@ -20,7 +20,7 @@ from ...evidence.answers.node.instances import Instances
 from ...evidence.answers.node.kubelet import Kubelet
 from ...evidence.document import one_line, shell_name
 from ...models import boot as model_boot
-from ...models import control_plane, installer
+from ...models import bpf_denials, control_plane, installer
 from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.kubelet import config as kubelet_config
@@ -495,9 +495,9 @@ def denied(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
     if denials is None:
         yield unknown(Missing(host.host, "boot", "not_asked"), host=host.host)
         return
-    relevant = [line for line in denials.lines if _concerns_node(line)]
-    if relevant:
-        yield present(_denied(host, relevant), host=host.host)
+    hits = [*_denied_programs(host, denials), *_denied_bpf(host, denials)]
+    if hits:
+        yield present(*hits, host=host.host)
         return
     status, reason = _audit_gap(denials)
     if reason:
@@ -557,20 +557,46 @@ def _concerns_node(line: str) -> bool:
     return denial.domain in SERVICES and _program(denial).startswith(PROGRAMS)
 
 
+def _denied_bpf(host: Host, denials: Denials) -> Iterator[Detection]:
+    """Yield that privileged containers may not use BPF, of which networks are made."""
+    lines = bpf_denials.of_privileged(denials.lines)
+    denial = bpf_denials.read(lines)
+    if denial.sentence:
+        yield Detection(
+            f"{denial.sentence} ({len(lines)} of the last denials)",
+            _proofs(host, lines),
+            f"{denial.advice}. setenforce 0 shows whether it is the cause, and lasts until the next"
+            " boot only",
+            host=host.host,
+            node=host.node,
+            component=bpf_denials.COMPONENT,
+        )
+
+
+def _proofs(host: Host, lines: Sequence[str]) -> tuple[EvidenceRef, ...]:
+    return tuple(
+        EvidenceRef("log", host.host, path=AUDIT, text=one_line(line, 300))
+        for line in lines[-SHOWN:]
+    )
+
+
+def _denied_programs(host: Host, denials: Denials) -> Iterator[Detection]:
+    """Yield that programs of the node itself were denied something."""
+    lines = [line for line in denials.lines if _concerns_node(line)]
+    if lines:
+        yield _denied(host, lines)
+
+
 def _denied(host: Host, lines: list[str]) -> Detection:
     programs = dict.fromkeys(
         one_line(_program(avc_denial.read(line)) or "?", 40) for line in reversed(lines)
     )
-    proofs = [
-        EvidenceRef("log", host.host, path=AUDIT, text=one_line(line, 300))
-        for line in lines[-SHOWN:]
-    ]
     clause, advice = _label(avc_denial.read(lines[-1]))
     return Detection(
         f"SELinux enforces, and has denied something to"
         f" {one_line(', '.join(programs), 200)} since the boot ({len(lines)} of the last"
         f" denials){clause}",
-        tuple(proofs),
+        _proofs(host, lines),
         f"{advice}setenforce 0 shows whether it is the cause, and lasts until the next boot only",
         host=host.host,
         node=host.node,

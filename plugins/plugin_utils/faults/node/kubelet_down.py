@@ -23,6 +23,7 @@ from ...models import unit_start as model_unit_start
 from ...models.cluster import Host
 from ...models.kubelet import (
     boot_order,
+    etcd_defragmentation,
     exit_cause,
     lost_election,
     refused_configuration,
@@ -340,6 +341,7 @@ def _own_texts(status: KubeletStatus, lines: Sequence[str]) -> Iterator[str]:
         yield from (line for line in reversed(lines) if CGROUPS in line)
     if status.death is not None:
         yield from _with_address_of_vpn(lines, status.death.line)
+        yield from etcd_defragmentation.text(lines, status.death.line)
         yield status.death.line
     if status.child is not None:
         yield status.child.line

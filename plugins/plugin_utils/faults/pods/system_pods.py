@@ -15,6 +15,7 @@ from ...evidence.answers.cluster.pod_start import PodStart
 from ...evidence.document import ends, one_line
 from ...models import (
     boot,
+    bpf_denials,
     container_denials,
     default_runtime,
     host_network,
@@ -56,6 +57,9 @@ KERNEL_ADVICE = (
 LOOSE = "calico-rp-filter-loose"
 _KERNEL_FAULTS = {boot.WITHOUT_NETFILTER: "KM520", LOOSE: "KM534"}
 FAILED = "Failed"  # the reason of such an event
+BPF_DENIED = "KM528"
+# Answers where packets do not arrive.
+_WAYS = frozenset(("timeout", "unreachable"))
 
 
 @dataclass(frozen=True)
@@ -273,7 +277,11 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         host=host,
         node=node,
         component=pod_roles.name(first.pod),
-        because=(*_asks_itself(rows), *_of_kernel(rows)),
+        because=(
+            *_asks_itself(rows),
+            *_of_kernel(rows),
+            *denied_network(first.host, first.pod.line),
+        ),
         severity=severity,
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, first.node, probe or first.pod.line))
@@ -288,7 +296,18 @@ def denied(host: Host | None, pod: EndedPod | PodError, line: str) -> FileDenial
     """Return what denies a container of a host the file that its line names."""
     if host is None:
         return FileDenial()
-    return container_denials.find(line, pod, host.host, host.container_denials)
+    versions = host.releases.of_node
+    return container_denials.find(line, pod, host.host, host.container_denials, versions)
+
+
+def denied_network(host: Host | None, line: str) -> tuple[str, ...]:
+    """Return KM528 where a line is about a way that SELinux may deny the network of a host."""
+    if host is None or not bpf_denials.of_privileged(host.container_denials):
+        return ()
+    answer = error_answer.read(line, message_table.LIBRARY)
+    if answer is not None and answer.kind in _WAYS:
+        return (BPF_DENIED,)
+    return ()
 
 
 def proofs_of(host: Host | None, denial: FileDenial) -> Iterator[EvidenceRef]:

@@ -89,3 +89,5 @@ class Boot:
     firewall: Mapping[str, Firewall] | None = None
     denials: Denials | None = None
     fapolicyd: bool | None = None  # whether it runs; None: not known
+    # the mode of each profile of a runtime's program; None: not known, or no AppArmor
+    apparmor: Mapping[str, str] | None = None

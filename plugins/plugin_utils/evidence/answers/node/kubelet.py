@@ -91,6 +91,19 @@ class SettingsFile:
 
 
 @dataclass(frozen=True)
+class Template:
+    """A file of which k3s or RKE2 makes containerd's configuration.
+
+    expressions: whether it is a template, and no whole configuration; nvidia: whether it names
+    NVIDIA's runtime
+    """
+
+    path: str = ""
+    expressions: bool = True
+    nvidia: bool = False
+
+
+@dataclass(frozen=True)
 class Distribution:
     """The program that runs the kubelet, and its configuration.
 
@@ -100,6 +113,7 @@ class Distribution:
     program: str = ""
     files: tuple[SettingsFile, ...] = ()
     argv: tuple[str, ...] = ()
+    templates: tuple[Template, ...] = ()
 
 
 @dataclass(frozen=True)

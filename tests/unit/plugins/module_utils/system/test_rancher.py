@@ -184,3 +184,23 @@ def test_the_process_of_the_unit_tells_when_it_was_started(monkeypatch, unit, pi
 
 def test_only_the_address_of_a_server_leaves_the_node():
     assert set(rancher.PLAIN_VARIABLES) == {"K3S_URL", "RKE2_URL"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expressions", "nvidia"),
+    [
+        ("config.toml.tmpl", '{{ template "base" . }}\n', True, False),
+        ("config-v3.toml.tmpl", 'BinaryName = "/x/nvidia-container-runtime"\n', False, True),
+        ("config.toml.tmpl", 'version = 2\npassword = "topsecret"\n', False, False),
+    ],
+)
+def test_the_templates_of_containerd_s_configuration(tmp_path, name, text, expressions, nvidia):
+    folder = tmp_path / "agent" / "etc" / "containerd"
+    folder.mkdir(parents=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    (folder / "config.toml").write_text("version = 2\n", encoding="utf-8")
+    records = [{"settings": [{"line": 1, "key": "data-dir", "value": str(tmp_path)}]}]
+    (found,) = rancher.templates("rke2", records)
+    path = str(folder / name)
+    assert found == {"path": path, "expressions": expressions, "nvidia": nvidia}
+    assert rancher.templates("rke2", [{"settings": []}]) == []

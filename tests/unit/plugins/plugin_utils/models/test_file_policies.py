@@ -35,6 +35,7 @@ KERNEL = 'apparmor="DENIED" operation="open" profile="runc" name="/a" comm="runc
         (DENIED, Policies(apparmor=KERNEL), ["AppArmor", KERNEL]),
         (DENIED, Policies(selinux=True, apparmor=KERNEL), ["SELinux", "AppArmor"]),
         (DENIED, Policies(fapolicyd=False, selinux=False), []),
+        (DENIED, Policies(profiles=("runc (complain)",)), ["AppArmor", "runc (complain)"]),
     ],
 )
 def test_what_is_active_and_answers_with_that_errno_is_named(origin, policies, active):
@@ -58,9 +59,28 @@ def test_what_no_policy_of_files_denies_has_no_sentence(text):
     assert file_policies.read(error_origin.read(text), policies) == Denial()
 
 
+@pytest.mark.parametrize(
+    ("path", "profiles", "is_told"),
+    [
+        ("/proc/self/ns/net", ("runc (complain)",), True),
+        ("/proc/2390/task/22986/ns/net", ("containerd (enforce)",), True),
+        ("/proc/self/ns/net", (), False),
+        ("/proc/sys/kernel/shmmax", ("runc (complain)",), False),
+    ],
+)
+def test_a_profile_that_denies_a_program_its_namespaces(path, profiles, is_told):
+    origin = error_origin.read(
+        f"runc create failed: invalid netns path: stat {path}: permission denied"
+    )
+    denial = file_policies.read(origin, Policies(profiles=profiles))
+    assert bool(denial.sentence) is is_told
+    assert all(name in denial.sentence for name in profiles) or not is_told
+
+
 def test_the_evidence_shows_what_is_active(world: Any) -> None:
     boot = world.data("w1", "boot")
     boot["fapolicyd"], boot["selinux"] = True, {"enforce": "1", "config": "enforcing"}
+    boot["apparmor"] = {"runc": "complain", "crun": "unconfined"}
     collectors = world.documents["w1"]["collectors"]
     row = {"kind": "apparmor", "count": 3, "first": 1.0, "last": 2.0, "line": KERNEL}
     collectors["kernel_log"] = {"status": "ok", "data": {"since": 1.0, "cut": False, "rows": [row]}}
@@ -71,7 +91,7 @@ def test_the_evidence_shows_what_is_active(world: Any) -> None:
     ]
     collectors["path_states"] = {"status": "ok", "data": {"processor": "", "paths": states}}
     found = file_policies.extract(world.documents["w1"])
-    assert found == Policies(True, True, KERNEL, (FOLDER,))
+    assert found == Policies(True, True, KERNEL, (FOLDER,), ("runc (complain)",))
 
 
 def test_a_node_that_is_a_container_has_no_policy_of_its_own(world: Any) -> None:

@@ -258,3 +258,24 @@ def test_whether_fapolicyd_runs(tmp_path, monkeypatch, folder, unit, runs):
     monkeypatch.setattr(boot.boot_firewall, "INVOCATIONS", str(tmp_path / folder))
     monkeypatch.setattr(boot.boot_firewall, "GROUPS", ())
     assert boot.collect(base.Context({}, [], {}))["fapolicyd"] is runs
+
+
+PROFILES = (
+    "runc (complain)\n/usr/bin/crun (unconfined)\n/usr/sbin/cupsd (enforce)\n"
+    "cri-containerd.apparmor.d (enforce)\nrunc//null-/bin/sh (complain)\nshort\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "modes"),
+    [
+        (
+            {"sys__kernel__security__apparmor__profiles": PROFILES},
+            {"runc": "complain", "/usr/bin/crun": "unconfined"},
+        ),
+        ({"sys__kernel__security__apparmor__profiles": ""}, {}),
+        ({}, None),
+    ],
+)
+def test_the_modes_of_apparmor_s_profiles(tmp_path, files, modes):
+    assert boot.apparmor(made(tmp_path, **files) + "/sys") == modes

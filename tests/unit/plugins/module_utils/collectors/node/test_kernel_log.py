@@ -102,6 +102,12 @@ LINES = (
         ' profile="runc" name="/run/x" pid=1 comm="runc" requested_mask="r" denied_mask="r"',
     ),
     (
+        "apparmor",
+        'audit: type=1400 audit(1.0:1): apparmor="ALLOWED" operation="getattr" class="file"'
+        ' info="Failed name lookup - disconnected path" error=-13 profile="runc" name="" pid=1'
+        ' comm="runc" requested_mask="r" denied_mask="r"',
+    ),
+    (
         "sockets",
         'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="create" class="net"'
         ' profile="cri-containerd.apparmor.d" family="inet" sock_type="stream"'
@@ -193,6 +199,8 @@ QUIET = (
     "nftool[77]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6",
     "java[77]: segfault at 0 ip 00007f sp 00007f error 4 in libjvm.so",
     'audit: apparmor="DENIED" operation="open" profile="snap.x" name="/proc" comm="chromium"',
+    'audit: type=1400 audit(1.0:1): apparmor="ALLOWED" operation="open" class="file" profile="runc"'
+    ' name="/run/x" pid=1 comm="runc" requested_mask="r" denied_mask="r"',
     "kube-state-metr[77]: segfault at 0 ip 00007f sp 00007f error 4 in libc.so.6",
     # the profile of a container did its work on a pod
     'audit: type=1400 audit(1.0:1): apparmor="DENIED" operation="mount" class="mount" info="failed'

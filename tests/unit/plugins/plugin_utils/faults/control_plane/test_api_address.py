@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.support import doubled_addresses
+from tests.unit.support import doubled_addresses, saying_pods
 
 CLOCK = 1_800_000_000.0
 FRONT = "https://192.0.2.10:6443"
@@ -180,3 +180,25 @@ def test_two_machines_have_the_address(world):
     assert "--server=https://ADDRESS:6443" in one.remedy
     codes = {item.code: item for item in world.judge(faults={"KM178", "KM530"}).findings}
     assert codes["KM178"].because == ("KM530",)
+
+
+LOCK = (
+    "E1214 09:30:42.2 1 leaderelection.go:332] error retrieving resource lock"
+    ' kube-system/plndr-cp-lock: leases.coordination.k8s.io "plndr-cp-lock" is forbidden: User'
+    ' "kubernetes-admin" cannot get resource "leases" in API group "coordination.k8s.io"'
+)
+
+
+@pytest.mark.parametrize(
+    ("failed", "holder", "is_told"),
+    [("connection", "", True), ("connection", "m2", False), ("name", "", False)],
+)
+def test_why_kube_vip_does_not_hold_the_address(world, failed, holder, is_told):
+    saying_pods.say(world, LOCK, host="m1", pod="kube-vip-m1", container="kube-vip", count=200)
+    if holder:
+        world.data(holder, "system")["addresses"].append("192.0.2.10")
+    ways(world, failed=failed)
+    (one,) = found(world)
+    assert ("super-admin.conf" in one.summary) is is_told
+    assert ("super-admin.conf" in one.remedy) is is_told
+    assert any("plndr-cp-lock" in proof.text for proof in one.evidence) is is_told

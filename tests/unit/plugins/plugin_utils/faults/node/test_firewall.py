@@ -711,6 +711,28 @@ def test_the_label_and_its_correction_are_named(node, told, words, commands):
     assert all(command in found.remedy for command in commands)
 
 
+BPF = AVC.format("bpftool", "spc_t", "").replace("tclass=dir", "tclass=bpf")
+
+
+@pytest.mark.parametrize(
+    ("lines", "components"),
+    [
+        ([BPF], ["bpf"]),
+        ([BPF, AVC.format("kubelet", "kubelet_t", "")], ["bpf", "selinux"]),
+        ([BPF.replace("spc_t", "container_t")], []),
+        ([BPF.replace("permissive=0", "permissive=1")], []),
+    ],
+)
+def test_bpf_that_privileged_containers_may_not_use(node, lines, components):
+    node.data("w1", "boot").update(
+        selinux={"enforce": "1", "config": "enforcing"}, denials=denied(*lines)
+    )
+    found = judged(node, "KM528")[1]
+    assert sorted(one.component for one in found) == components
+    for one in found:
+        assert ("bpftool" in one.summary) is (one.component == "bpf")
+
+
 def test_a_unit_that_is_no_node_s_is_not_the_node_s(node):
     node.data("w1", "boot").update(
         selinux={"enforce": "1", "config": "enforcing"},

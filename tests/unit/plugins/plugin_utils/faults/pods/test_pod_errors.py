@@ -377,6 +377,36 @@ def test_a_file_that_selinux_denies_a_container(world, name, is_known):
     assert ("/var/log/audit/audit.log" in [proof.path for proof in found.evidence]) is is_known
 
 
+BPF_DENIED = (
+    'type=AVC msg=audit(1.0:2): avc:  denied  { prog_run } for  pid=3 comm="bpftool"'
+    " scontext=system_u:system_r:spc_t:s0 tcontext=system_u:system_r:container_runtime_t:s0"
+    " tclass=bpf permissive=0"
+)
+UNREACHED = (
+    "E0613 18:01:55.1 1 reflector.go:127] Failed to watch *v1.Service: failed to list *v1.Service:"
+    ' Get "https://10.96.0.1:443/api/v1/services": dial tcp 10.96.0.1:443: {}'
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "line", "causes"),
+    [
+        ("i/o timeout", BPF_DENIED, ("KM528",)),
+        ("connect: no route to host", BPF_DENIED, ("KM528",)),
+        ("connect: connection refused", BPF_DENIED, ()),
+        ("i/o timeout", AVC.format(name="other.lock"), ()),
+    ],
+)
+def test_a_network_that_selinux_denies_its_programs(world, error, line, causes):
+    world.data("w1", "boot").update(
+        selinux={"enforce": "1", "config": "enforcing"},
+        denials={"count": 1, "lines": [line], "cut": False, "since": True},
+    )
+    say(world, UNREACHED.format(error), pod="coredns-bcdfg", container="coredns", count=20)
+    (found,) = judged(world, "KM560")[1]
+    assert found.because == causes
+
+
 EMPTY = "E0119 10:14:24.2 1 nodemanager.go:182] shakeOutNodeIDLookup failed. Err=nodeID is empty"
 
 
