@@ -77,8 +77,7 @@ def collect(context):
 
 def question():
     """Return the question to systemd: (names, properties, whether is-enabled is asked too)."""
-    names = [NFTABLES_UNIT] if boot_firewall.active(NFTABLES_UNIT) else []
-    return names, ("Id", CHANGED, RELOAD), False
+    return (NFTABLES_UNIT,), ("Id", CHANGED, RELOAD), False
 
 
 def firewalls(seconds, root=""):
@@ -92,8 +91,6 @@ def firewalls(seconds, root=""):
 
 def _nftables_block(seconds):
     names, properties, _dummy = question()
-    if not names:
-        return {}
     try:
         return systemd.show(names, properties, seconds(2)).get(NFTABLES_UNIT) or {}
     except command.CommandError:

@@ -61,8 +61,8 @@ _OWN_TABLE = (
 )
 _UNIT = (
     "take the flush out of the unit: systemctl edit nftables, with the section [Service], the lines"
-    " ExecStop= and ExecReload= without a value, and ExecReload=/usr/sbin/nft -f FILE, where FILE is"
-    " what its ExecStart loads; write into that file, before its own tables, {tables}"
+    " ExecStop= and ExecReload= without a value, and ExecReload=/usr/sbin/nft -f FILE; FILE is what"
+    " its ExecStart loads. Write into that file, before its own tables, {tables}"
 )
 _DISABLE = (
     "; or, where something else guards the node, systemctl disable {service} without --now,"
@@ -105,11 +105,13 @@ def _flushed(host: Host, flush: Flush) -> Detection:
     effect = "which flushes"
     if flush.by == STOP:
         effect = "and its stop, which is a part of each restart, flushes"
-    place = _place(flush.lines[0]) if flush.lines else ""
+    place = ""
+    if flush.lines and flush.service != FIREWALLD:
+        place = f" ({_place(flush.lines[0])})"
     at = f"{flush.at:%Y-%m-%dT%H:%M:%SZ}"
     return Detection(
         f"{flush.service}.service was {verb} at {at}, after the kubelet, {effect} {flush.scope}"
-        f" ({place or 'as it always does'}), {_LOST}: {_COMES_BACK}",
+        f"{place}, {_LOST}: {_COMES_BACK}",
         (_unit_ref(host, flush, f"active; {verb} at {at}"), *_refs(host, flush)),
         f"{_again(host)}. So that it does not happen again: {_cure(flush)}",
         host=host.host,
@@ -195,9 +197,9 @@ def _again(host: Host) -> str:
 
 def _cure(flush: Flush) -> str:
     """Return what keeps a service from removing the rules of others."""
-    line = flush.lines[0]
     if flush.service == FIREWALLD:
         return _firewalld_cure()
+    line = flush.lines[0]
     if flush.service == firewall_files.NFTABLES:
         return _nftables_cure(line) + _DISABLE.format(service="nftables")
     if flush.service == firewall_files.PERSISTENT:
