@@ -68,20 +68,23 @@ def collect(root=""):
     for name in (FIREWALLD, UFW):
         unit = name + ".service"
         if any(os.path.lexists(f"{root}{folder}/{unit}") for folder in UNITS):
-            unread = []
+            unread, zones, release = [], [], None
+            is_active = active(unit, root)
             if name == FIREWALLD:
                 records = _records(root, _firewalld(root, unread))
+                zones = bound(root, unread)
+                if is_active:
+                    release = version(root)
             else:
                 records = _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
-            is_active = active(unit, root)
             firewalls[name] = {
                 "active": is_active,
                 "since": since(unit, root),
                 "enabled": enabled(unit, root),
                 "masked": unit_mask.is_masked(f"{root}{UNITS[0]}/{unit}"),
-                "version": version(root) if name == FIREWALLD and is_active else None,
+                "version": release,
                 "files": records,
-                "zones": bound(root, unread) if name == FIREWALLD else [],
+                "zones": zones,
                 "unread": unread[:MAX_UNREAD],
             }
     return firewalls

@@ -9,6 +9,7 @@ iptables-services of RHEL 8, ufw 0.36, and src/firewall/core/fw.py of firewalld 
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,8 @@ _RED_HAT = ("almalinux", "centos", "ol", "rhel", "rocky")
 _RELEASE_OF = {"7": (0, 6), "8": (0, 9)}
 # Since then firewalld leaves iptables alone without direct rules, in RHEL 9 since its 1.2.5:
 # https://github.com/firewalld/firewalld/pull/1082
-_KEEPS, _KEEPS_OF_RED_HAT = (2, 0), (1, 2, 5)
+_KEEPS: tuple[int, ...] = (2, 0)
+_KEEPS_OF_RED_HAT: tuple[int, ...] = (1, 2, 5)
 # Since then it drops what the kernel takes for invalid before it asks its zones (dc972aed).
 _DROPS = (1, 2, 1)
 
@@ -50,7 +52,7 @@ class Line:
     """A line of a file."""
 
     path: str
-    line: int | None
+    line: int
     text: str
 
 
@@ -95,23 +97,27 @@ def extract(document: Mapping[str, Any]) -> HostFirewall:
     """Return what a host's evidence shows of its firewalls."""
     records = contract.answer(document, Boot).firewall or {}
     active = {name: record for name, record in records.items() if record.active is True}
-    if not active:
-        return HostFirewall()
     system = contract.answer(document, System)
-    booted = None
-    if system.clock is not None and system.uptime_s is not None:
-        booted = system.clock - system.uptime_s
+    booted = _booted(system)
     flushes = [
         flush for name, record in sorted(active.items()) for flush in _flushes(name, record, booted)
     ]
-    own = active.get(firewall.FIREWALLD)
-    if own is None:
+    record = active.get(firewall.FIREWALLD)
+    if record is None:
         return HostFirewall(tuple(flushes))
-    release = _release(own, system)
-    walls = firewall.walls({firewall.FIREWALLD: own})
-    flushes += [flush for wall in walls for flush in _of_firewalld(own, wall, release, system)]
-    drops = release >= _DROPS if release else None
-    return HostFirewall(tuple(flushes), Firewalld(one_line(own.version or "", 20), drops))
+    release = _release(record, system)
+    flushes += _of_firewalld(record, release, system)
+    drops = None
+    if release:
+        drops = release >= _DROPS
+    return HostFirewall(tuple(flushes), Firewalld(one_line(record.version or "", 20), drops))
+
+
+def _booted(system: System) -> float | None:
+    """Return when the machine was booted, by its own clock."""
+    if system.clock is None or system.uptime_s is None:
+        return None
+    return system.clock - system.uptime_s
 
 
 def _flushes(name: str, record: Firewall, booted: float | None) -> Iterator[Flush]:
@@ -124,7 +130,7 @@ def _flushes(name: str, record: Firewall, booted: float | None) -> Iterator[Flus
 
 
 def _line(row: LoaderLine) -> Line:
-    return Line(one_line(row.path, 253), row.line, one_line(row.text, 200))
+    return Line(one_line(row.path, 253), row.line or 0, one_line(row.text, 200))
 
 
 # -- nftables.service ----------------------------------------------------------------------------
@@ -207,7 +213,7 @@ def _loaded(paths: Sequence[str], rows: Sequence[LoaderLine]) -> Iterator[Loader
 
 def _included(row: LoaderLine, rows: Sequence[LoaderLine]) -> list[str]:
     names = _INCLUDE.findall(row.text)
-    patterns = [name if name.startswith("/") else f"/etc/{name}" for name in names]
+    patterns = [posixpath.join("/etc", name) for name in names]
     paths = dict.fromkeys(other.path for other in rows)
     return [path for path in paths if any(fnmatchcase(path, pattern) for pattern in patterns)]
 
@@ -263,18 +269,19 @@ def _is_red_hat(system: System) -> bool:
     return system.os_release is not None and system.os_release.id in _RED_HAT
 
 
-def _of_firewalld(
-    record: Firewall, wall: Wall, release: tuple[int, ...], system: System
-) -> Iterator[Flush]:
+def _of_firewalld(record: Firewall, release: tuple[int, ...], system: System) -> Iterator[Flush]:
     """Yield firewalld where each start and reload of it flushes iptables.
 
     Its FlushAllOnReload changes nothing of that: it is about its own runtime settings.
     """
+    wall = next(iter(firewall.walls({firewall.FIREWALLD: record})))
     conf = wall.text(firewall.CONF)
     if conf is None:
         return
     if firewall.setting(conf, "FirewallBackend") != firewall_files.IPTABLES:
-        keeps = _KEEPS_OF_RED_HAT if _is_red_hat(system) else _KEEPS
+        keeps = _KEEPS
+        if _is_red_hat(system):
+            keeps = _KEEPS_OF_RED_HAT
         if not release or (release >= keeps and not _has_direct_rules(wall)):
             return
     yield Flush(

@@ -101,9 +101,10 @@ def _is_after_kubelet(host: Host, flush: Flush) -> bool:
 
 
 def _flushed(host: Host, flush: Flush) -> Detection:
-    verb = "reloaded" if flush.by == RELOAD else "started again"
-    effect = "which flushes"
-    if flush.by == STOP:
+    verb, effect = "started again", "which flushes"
+    if flush.by == RELOAD:
+        verb = "reloaded"
+    elif flush.by == STOP:
         effect = "and its stop, which is a part of each restart, flushes"
     place = ""
     if flush.lines and flush.service != FIREWALLD:
@@ -126,12 +127,13 @@ def _is_rke2(host: Host) -> bool:
 
 def _at_reload(host: Host, flush: Flush) -> Detection:
     """Return that each reload of firewalld flushes iptables, whether or not one did so already."""
-    version = host.firewall.firewalld.version if host.firewall.firewalld is not None else ""
-    name = f"firewalld {version}" if version else "this release of firewalld"
-    is_rke2 = _is_rke2(host)
-    unsupported = ", which RKE2 wants to be off," if is_rke2 else ""
+    name, severity = "this release of firewalld", "info"
+    if host.firewall.firewalld is not None and host.firewall.firewalld.version:
+        name = f"firewalld {host.firewall.firewalld.version}"
+    if _is_rke2(host):
+        name, severity = f"{name}, which RKE2 wants to be off,", "warning"
     return Detection(
-        f"firewalld is active, and {name}{unsupported} flushes {flush.scope} at each reload and"
+        f"firewalld is active, and {name} flushes {flush.scope} at each reload and"
         f" restart, {_LOST}; FlushAllOnReload in {_conf(flush)} does not change that. After it,"
         f" {_COMES_BACK}",
         (_unit_ref(host, flush, "active"), *_refs(host, flush)),
@@ -139,7 +141,7 @@ def _at_reload(host: Host, flush: Flush) -> Detection:
         host=host.host,
         node=host.node,
         component=RULES,
-        severity="warning" if is_rke2 else "info",
+        severity=severity,
     )
 
 
@@ -239,7 +241,7 @@ def _conf(flush: Flush) -> str:
 
 
 def _place(line: Line) -> str:
-    return f"{line.path}:{line.line}" if line.line else line.path
+    return f"{line.path}:{line.line}"
 
 
 def _unit_ref(host: Host, flush: Flush, text: str) -> EvidenceRef:
