@@ -31,7 +31,7 @@ CILIUM, RKE2 = "cilium_host", "rke2"
 _NO_ANSWER = re.compile(
     r"https://[^\s/\"]{3,60}/api.{0,300}dial tcp (?P<to>[^\s]{3,60}:\d{1,5}): i/o timeout"
 )
-_LOST = "those of kube-proxy, of the network plugin and of host ports among them"
+_LOST = "the rules of kube-proxy, of the network plugin and of host ports included"
 _COMES_BACK = (
     "kube-proxy writes its rules again within a minute, a network plugin not always all of them,"
     " and the rule of a host port (plugin portmap) is missing until its pod is started again"
@@ -101,11 +101,11 @@ def _is_after_kubelet(host: Host, flush: Flush) -> bool:
 
 
 def _flushed(host: Host, flush: Flush) -> Detection:
-    verb, effect = "started again", "which flushes"
+    verb, effect = "started again", "and that flushed"
     if flush.by == RELOAD:
         verb = "reloaded"
     elif flush.by == STOP:
-        effect = "and its stop, which is a part of each restart, flushes"
+        effect = "and its stop, which is a part of each restart, flushed"
     place = ""
     if flush.lines and flush.service != FIREWALLD:
         place = f" ({_place(flush.lines[0])})"
