@@ -137,7 +137,7 @@ COLLECTORS = (
     _node("pinning", timeout=8, needs=("kubelet",)),
     _node("limits", timeout=8, asks=True),
     _node("swap", timeout=8, asks=True),
-    _node("boot", timeout=5, needs=("kubelet",)),
+    _node("boot", timeout=5, needs=("kubelet",), asks=True),
     _node("kubelet_log", tier=DEEP, needs=("kubelet",)),
     _node("kubelet_end", needs=("kubelet",)),
     _node("runtime", timeout=8, needs=("kubelet",), asks=True),

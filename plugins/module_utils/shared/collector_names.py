@@ -97,7 +97,8 @@ NODE = {
     "boot": (
         "modules and settings of the kernel that pods need, what names them for the next"
         " boot, how the folders of kubelet, runtime and etcd are mounted, SELinux's modes"
-        " and what it denied, and the files of firewalld and ufw"
+        " and what it denied, the files of firewalld and ufw, and which services load a ruleset at"
+        " their start (nftables, iptables, netfilter-persistent)"
     ),
     "kubelet_log": (
         "lines of the kubelet's and the runtime's journal about CPUs, memory, the freezer,"

@@ -9,10 +9,21 @@ them (plugin_utils/parsers/firewall.py). Runtime changes of firewalld without --
 file.
 """
 
+import glob
 import os
+import re
 import time
 
-from ..shared.firewall_files import FIREWALLD, KUBERNETES, OURS, RULES, SCRIPTS, UFW, VENDOR
+from ..shared.firewall_files import (
+    FIREWALLD,
+    KUBERNETES,
+    LOADERS,
+    OURS,
+    RULES,
+    SCRIPTS,
+    UFW,
+    VENDOR,
+)
 from . import files, unit_mask
 
 UNITS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
@@ -32,14 +43,24 @@ BOUND = (
     ("/run/NetworkManager/system-connections", "", "zone"),
     ("/usr/lib/NetworkManager/system-connections", "", "zone"),
 )
+# Where the Python of a distribution has firewalld's own release.
+RELEASES = (
+    "/usr/lib/python3*/site-packages/firewall/config/__init__.py",
+    "/usr/lib/python3/dist-packages/firewall/config/__init__.py",
+    "/usr/lib/python2.7/site-packages/firewall/config/__init__.py",
+)
+RELEASE = re.compile(r"""^VERSION = ['"]([0-9][0-9.]{1,20})""", re.MULTILINE)
+WITHOUT_PROCESS = tuple(f"{name}.service" for name in (UFW, *LOADERS))
 AUDIT = "/var/log/audit/audit.log"
 MAX_TEXT, MAX_FILES, MAX_BOUND, MAX_UNREAD, MAX_TAIL, MAX_LINES = 65536, 80, 500, 20, 256 * 1024, 20
 
 
 def collect(root=""):
-    """Return {name: {active, enabled, masked, files, zones, unread}} of the installed firewalls.
+    """Return {name: {active, since, enabled, ...}} of the installed firewalls.
 
     active: whether its unit is active; None where this is not known.
+    since: when systemd started it last.
+    version: the release of firewalld, None where it is not active or its file is not known.
     zones: the zones that files of NetworkManager or of the network scripts give to interfaces.
     unread: files and folders that could not be read and may give a zone to an interface.
     """
@@ -47,20 +68,44 @@ def collect(root=""):
     for name in (FIREWALLD, UFW):
         unit = name + ".service"
         if any(os.path.lexists(f"{root}{folder}/{unit}") for folder in UNITS):
-            unread = []
+            unread, zones, release = [], [], None
+            is_active = active(unit, root)
             if name == FIREWALLD:
                 records = _records(root, _firewalld(root, unread))
+                zones = bound(root, unread)
+                if is_active:
+                    release = version(root)
             else:
                 records = _records(root, RULES) + [_script(root, path) for path in SCRIPTS]
             firewalls[name] = {
-                "active": active(unit, root),
+                "active": is_active,
+                "since": since(unit, root),
                 "enabled": enabled(unit, root),
                 "masked": unit_mask.is_masked(f"{root}{UNITS[0]}/{unit}"),
+                "version": release,
                 "files": records,
-                "zones": bound(root, unread) if name == FIREWALLD else [],
+                "zones": zones,
                 "unread": unread[:MAX_UNREAD],
             }
     return firewalls
+
+
+def version(root=""):
+    """Return the release of firewalld on the disk, None where it is not known."""
+    for pattern in RELEASES:
+        for path in sorted(glob.glob(root + pattern)):
+            match = RELEASE.search(files.text(path, MAX_TEXT) or "")
+            if match:
+                return match.group(1)
+    return None
+
+
+def since(unit, root=""):
+    """Return when systemd started the unit: it makes a link for each start."""
+    try:
+        return os.lstat(f"{root}{INVOCATIONS}/invocation:{unit}").st_mtime
+    except OSError:
+        return None
 
 
 def active(unit, root=""):
@@ -72,8 +117,8 @@ def active(unit, root=""):
     if os.path.isdir(root + INVOCATIONS):
         return os.path.lexists(f"{root}{INVOCATIONS}/invocation:{unit}")
     groups = [root + folder for folder in GROUPS if os.path.isdir(root + folder)]
-    if not groups or unit.startswith(UFW):
-        return None  # ufw has no process
+    if not groups or unit in WITHOUT_PROCESS:
+        return None
     return any(
         (files.text(f"{folder}/{unit}/cgroup.procs", 4096) or "").strip() for folder in groups
     )
@@ -81,10 +126,14 @@ def active(unit, root=""):
 
 def enabled(unit, root=""):
     """Return whether a target that a boot reaches wants it."""
-    links = [f"{target}.{kind}" for target in TARGETS for kind in ("wants", "requires")]
-    return any(
-        os.path.lexists(f"{root}{folder}/{link}/{unit}") for folder in UNITS for link in links
-    )
+    return bool(wanting_links(unit, root))
+
+
+def wanting_links(unit, root=""):
+    """Return the links by which targets that a boot reaches want the unit."""
+    folders = [f"{target}.{kind}" for target in TARGETS for kind in ("wants", "requires")]
+    links = (f"{root}{folder}/{link}/{unit}" for folder in UNITS for link in folders)
+    return [link for link in links if os.path.lexists(link)]
 
 
 def _firewalld(root, unread):

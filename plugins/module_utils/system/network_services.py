@@ -40,7 +40,7 @@ def networkd(root=""):
     )
     return {
         "active": boot_firewall.active(NETWORKD, root),
-        "since": _since(NETWORKD, root),
+        "since": boot_firewall.since(NETWORKD, root),
         "rows": rows,
         "unread": unread,
         "systemd": systemd_version(root),
@@ -71,7 +71,7 @@ def network_manager(root=""):
     rows, unread = _settings(paths, MANAGER_KEYS, root)
     return {
         "active": boot_firewall.active(MANAGER, root),
-        "since": _since(MANAGER, root),
+        "since": boot_firewall.since(MANAGER, root),
         "rows": rows,
         "unread": unread,
     }
@@ -79,14 +79,6 @@ def network_manager(root=""):
 
 def _installed(unit, root):
     return any(os.path.lexists(f"{root}{folder}/{unit}") for folder in boot_firewall.UNITS)
-
-
-def _since(unit, root):
-    """Return when systemd started the unit: it makes a link for each start."""
-    try:
-        return os.lstat(f"{root}{boot_firewall.INVOCATIONS}/invocation:{unit}").st_mtime
-    except OSError:
-        return None
 
 
 def _drop_ins(root, folders):

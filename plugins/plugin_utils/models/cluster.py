@@ -47,6 +47,7 @@ from . import (
     etcd_initial_state,
     etcd_revisions,
     file_policies,
+    flushed_rules,
     held_addresses,
     hidden_units,
     machine,
@@ -78,6 +79,7 @@ from .etcd_damage import Damage
 from .etcd_initial_state import InitialState
 from .etcd_revisions import Ahead
 from .file_policies import Policies
+from .flushed_rules import HostFirewall
 from .held_addresses import HeldAddresses
 from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
@@ -194,6 +196,7 @@ class Host:
     kubelet_log: str = log_command.USUAL  # the command that shows it
     cni_chain: CniChain = field(default_factory=CniChain)
     held: HeldAddresses = held_addresses.NONE  # at links of its own
+    firewall: HostFirewall = field(default_factory=HostFirewall)
 
     @property
     def is_k3s(self) -> bool:
@@ -403,6 +406,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         kubelet_log=log_command.read(document),
         cni_chain=cni_chain.extract(document),
         held=held_addresses.extract(document),
+        firewall=flushed_rules.extract(document),
     )
 
 

@@ -256,6 +256,11 @@ def _values(text: str) -> dict[str, str]:
     return {key.strip(): value.strip().strip("\"'") for key, equals, value in rows if equals}
 
 
+def setting(text: str, key: str) -> str:
+    """Return the value of a key in firewalld.conf or in ufw's files, "" where it has none."""
+    return _values(text).get(key, "")
+
+
 def _any_true(answers: Collection[bool | None]) -> bool | None:
     """Return True if an answer is, else None if one is not known, else False."""
     if True in answers:

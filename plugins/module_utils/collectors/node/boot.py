@@ -5,18 +5,20 @@
 
 It also reads what loads, sets and mounts them at a boot.
 
-It reads files of /proc, /sys and /etc alone, and starts no process. The controller judges what they
-mean (plugin_utils/models/boot.py).
+It reads files of /proc, /sys and /etc. Where nftables.service is active, it asks systemd when that
+was reloaded, together with what other collectors ask. The controller judges what the files mean
+(plugin_utils/models/boot.py).
 """
 
 import os
 import re
 import time
 
+from ...shared.firewall_files import NFTABLES
 from ...shared.kernel_modules import ABSENT, BUILTIN, LOAD, LOADED, MODULES, SINGLE
 from ...shared.sysctl import RUNNING
-from ...system import boot_firewall, files, procfs
-from . import limits, swap
+from ...system import boot_firewall, command, files, procfs, rule_loaders, systemd
+from . import limits, swap, unit_start
 
 KUBELET = "/var/lib/kubelet"
 FOLDERS = (
@@ -28,6 +30,8 @@ FOLDERS = (
     "/var/lib/rancher/rke2",
 )
 FAPOLICYD = "fapolicyd.service"
+NFTABLES_UNIT = NFTABLES + ".service"
+CHANGED, RELOAD = "StateChangeTimestampMonotonic", "ExecReload"
 WORDS = ("modules_load", "rd.modules_load", "selinux", "enforcing", "fstab")
 MAX_TEXT, MAX_FILES, MAX_MOUNTS, MAX_DEVICES = 65536, 100, 8 * 1024 * 1024, 100
 # Programs of a node for which distributions have profiles of AppArmor, and the names of those.
@@ -51,7 +55,7 @@ def collect(context):
 
     The folders are those of the kubelet, the runtime and etcd.
     """
-    context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw"
+    context.source = "/proc, /sys, modules-load.d, /etc/selinux/config, firewalld, ufw, nftables"
     argv = (context.data.get("kubelet") or {}).get("argv") or []
     here = folders(procfs.flag(argv, "root-dir") or KUBELET)
     paths, unlisted = limits.conf_files(_load())
@@ -71,11 +75,46 @@ def collect(context):
         "selinux": modes,
         "container": swap.container(),
         "devices": devices(files.whole("/etc/fstab", MAX_TEXT)),
-        "firewall": boot_firewall.collect(),
+        "firewall": firewalls(context.seconds),
         "fapolicyd": boot_firewall.active(FAPOLICYD),
         "denials": boot_firewall.denials() if modes["enforce"] == "1" else None,
         "apparmor": apparmor(),
     }
+
+
+def question():
+    """Return the question to systemd: (names, properties, whether is-enabled is asked too)."""
+    return (NFTABLES_UNIT,), ("Id", CHANGED, RELOAD), False
+
+
+def firewalls(seconds, root=""):
+    """Return {name: record} of the firewalls, and of services that load a ruleset."""
+    records = dict(boot_firewall.collect(root), **rule_loaders.collect(root))
+    nftables = records.get(NFTABLES)
+    if nftables and nftables["active"]:
+        nftables.update(reload_of(_nftables_block(seconds)))
+    return records
+
+
+def _nftables_block(seconds):
+    names, properties, _dummy = question()
+    try:
+        return systemd.show(names, properties, seconds(2)).get(NFTABLES_UNIT) or {}
+    except command.CommandError:
+        return {}
+
+
+def reload_of(block):
+    """Return {changed_at, reload_failed} of a unit, each None where it is not known.
+
+    Its state changes at its start and at a reload. Without a reload ExecReload has no time.
+    """
+    text = block.get(RELOAD, [""])[-1]
+    failed = None
+    if "start_time=[" in text and "start_time=[n/a]" not in text:
+        failed = "code=exited ; status=0" not in text
+    changed = procfs.number(block.get(CHANGED, [""])[0])
+    return {"changed_at": unit_start.moment(changed), "reload_failed": failed}
 
 
 def _load():

@@ -35,6 +35,7 @@ KUBELET, API = "10250", "6443"
 PEERS = "etcd's other members"
 POD_INTERFACES = ("cni0", "kube-bridge", "cali*", "lxc*", "flannel.1")
 SHOWN = 3
+WITHOUT_RELOAD = "as a reload of firewalld before 2.0 removes the rules of kube-proxy"
 # etcd, of a peer; a client's port is none of them
 _DIALED = re.compile(
     r"(?:remote-peer-id|failed to reach the peer|rafthttp).{1,400}dial tcp (\S{2,60}):(\d{1,5}): "
@@ -196,8 +197,8 @@ def _unassigned(host: Host, wall: Wall, filtered: Sequence[str], passes_on: bool
         (EvidenceRef("file", host.host, path=wall.file, text=f"in no zone: {filtered[0]}"),),
         "give the networks of pods and of Services to the zone trusted, or the bridge of the pods"
         " (firewall-cmd --permanent --zone=trusted --add-source=RANGE, or --add-interface=cni0;"
-        " then firewall-cmd --reload); or systemctl disable --now firewalld, where something else"
-        " guards the node",
+        f" then the same without --permanent, {WITHOUT_RELOAD}); or systemctl disable --now"
+        " firewalld, where something else guards the node",
         host=host.host,
         node=host.node,
         component=filtered[0],
@@ -448,7 +449,8 @@ def _open_firewalld(closed: Iterable[int]) -> tuple[str, str]:
     """Return how to open ports, and what the files do not show."""
     adds = " ".join(f"--add-port={port}/tcp" for port in sorted(closed))
     remedy = (
-        f"open them for good (firewall-cmd --permanent {adds}, then firewall-cmd --reload), and"
+        f"open them for good (firewall-cmd --permanent {adds}, then firewall-cmd {adds},"
+        f" {WITHOUT_RELOAD}), and"
         " give pods' interfaces and networks to the zone trusted, as the documentation of your"
         " network plugin says; or systemctl disable --now firewalld, where something else"
         " guards the node"

@@ -26,7 +26,7 @@ from ...models.moments import moment
 from ...models.pod_start import Waiting
 from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, cluster_check, without_kubernetes
-from . import policy_chains, shared_addresses
+from . import flushed_rules, policy_chains, shared_addresses
 from .wording import MORE_MODULES
 
 OPENVSWITCH, RP_FILTER = "openvswitch", "rp_filter"
@@ -70,7 +70,7 @@ NAMES = ("cni", "docker", "br-", "kube-", "dummy", "nodelocaldns", "virbr", "tap
     "A setting of the host works against the network plugin",
     severity="warning",
     applies="nodes with a kubelet",
-    needs=("system", "kubelet", "limits", "network", "system_pods"),
+    needs=("system", "kubelet", "limits", "network", "boot", "system_pods"),
     cluster_needs=("nodes", "pod_start"),
 )
 def against(cluster: Cluster) -> Iterator[CheckResult]:
@@ -99,6 +99,7 @@ def _of_host(cluster: Cluster, host: Host, nodes: Sequence[NodeView]) -> CheckRe
         *_networkd(host),
         *_manager(cluster, host, nodes),
         *_two_backends(host),
+        *flushed_rules.hits(host),
         *policy_chains.hits(cluster, host),
         *_mtu(host),
         *_modules(cluster, host),

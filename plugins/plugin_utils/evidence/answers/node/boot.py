@@ -49,8 +49,25 @@ class FirewallFile:
 
 
 @dataclass(frozen=True)
+class LoaderLine:
+    """One line of a unit or file of a service that loads a ruleset."""
+
+    path: str = ""
+    line: int | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
 class Firewall:
-    """One firewall that is installed."""
+    """One firewall that is installed, or a service that loads a ruleset at its start.
+
+    since: when systemd started it last
+    version: of firewalld
+    enabled_at: when the first link was made by which a boot starts a service with a ruleset
+    lines: of such a service, where it is active
+    changed_at: of nftables, when its state changed last, by its start or by a reload
+    reload_failed: whether its last reload failed; None: it had none, or that is not known
+    """
 
     active: bool | None = None
     enabled: bool | None = None
@@ -58,6 +75,12 @@ class Firewall:
     files: tuple[FirewallFile, ...] = ()
     zones: tuple[str, ...] = ()
     unread: tuple[Unread, ...] = ()
+    since: float | None = None
+    version: str | None = None
+    enabled_at: float | None = None
+    lines: tuple[LoaderLine, ...] = ()
+    changed_at: float | None = None
+    reload_failed: bool | None = None
 
 
 @dataclass(frozen=True)

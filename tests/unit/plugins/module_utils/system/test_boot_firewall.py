@@ -249,3 +249,26 @@ def test_of_a_long_log_the_end(tmp_path):
 def test_this_machine(key):
     context = base.Context({}, [], {})
     assert key in boot.collect(context)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "version"),
+    [
+        ("python3.6/site-packages", "DAEMON_NAME = \"x\"\nVERSION = '0.9.11'\n", "0.9.11"),
+        ("python3.13/site-packages", 'VERSION = "2.3.1"\n', "2.3.1"),
+        ("python3/dist-packages", "VERSION = '1.3.3'\n", "1.3.3"),
+        ("python2.7/site-packages", "VERSION = '0.6.3'\n", "0.6.3"),
+        ("python3/dist-packages", "VERSION = '@PACKAGE_VERSION@'\n", None),
+    ],
+)
+def test_the_release_of_firewalld(tmp_path, path, text, version):
+    place = tmp_path / "usr/lib" / path / "firewall/config/__init__.py"
+    place.parent.mkdir(parents=True)
+    place.write_text(text)
+    assert boot_firewall.version(str(tmp_path)) == version
+
+
+def test_the_release_of_a_firewalld_that_is_not_active_is_not_read(tmp_path):
+    (tmp_path / "run/systemd/units").mkdir(parents=True)
+    found = boot_firewall.collect(made(tmp_path, **FIREWALLD))["firewalld"]
+    assert (found["active"], found["version"], found["since"]) == (False, None, None)

@@ -279,3 +279,51 @@ PROFILES = (
 )
 def test_the_modes_of_apparmor_s_profiles(tmp_path, files, modes):
     assert boot.apparmor(made(tmp_path, **files) + "/sys") == modes
+
+
+RELOADED = (
+    "{{ path=/usr/sbin/nft ; argv[]=/usr/sbin/nft -f /etc/nftables.conf ; ignore_errors=no ;"
+    " start_time=[{time}] ; stop_time=[{time}] ; pid={pid} ; code={code} ; status={status} }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "failed"),
+    [
+        (("n/a", 0, "(null)", "0/0"), None),
+        (("Sun 2026-11-29 12:00:00 UTC", 41, "exited", "0"), False),
+        (("Sun 2026-11-29 12:00:00 UTC", 41, "exited", "1"), True),
+        (("Sun 2026-11-29 12:00:00 UTC", 41, "killed", "9/KILL"), True),
+    ],
+)
+def test_a_reload_of_nftables(values, failed):
+    text = RELOADED.format(**dict(zip(("time", "pid", "code", "status"), values, strict=True)))
+    block = {"ExecReload": [text], "StateChangeTimestampMonotonic": ["5000000"]}
+    found = boot.reload_of(block)
+    assert found["reload_failed"] is failed
+    assert found["changed_at"] > 0
+
+
+def test_an_answer_without_the_unit():
+    assert boot.reload_of({}) == {"changed_at": None, "reload_failed": None}
+
+
+def test_systemd_is_not_asked_where_nftables_is_not_active(tmp_path, monkeypatch):
+    monkeypatch.setattr(boot.systemd, "show", None)
+    (tmp_path / "run/systemd/units").mkdir(parents=True)
+    found = boot.firewalls(None, made(tmp_path, **NFTABLES))
+    assert found["nftables"]["active"] is False
+
+
+NFTABLES = {"usr__lib__systemd__system__nftables.service": "[Service]\n"}
+
+
+def test_systemd_is_asked_when_nftables_was_reloaded(tmp_path, monkeypatch):
+    answer = {"nftables.service": {"StateChangeTimestampMonotonic": ["7000000"]}}
+    monkeypatch.setattr(boot.systemd, "show", lambda names, properties, seconds: answer)
+    units = tmp_path / "run/systemd/units"
+    units.mkdir(parents=True)
+    (units / "invocation:nftables.service").symlink_to("0" * 32)
+    found = boot.firewalls(lambda most: most, made(tmp_path, **NFTABLES))["nftables"]
+    assert found["changed_at"] is not None
+    assert found["reload_failed"] is None
