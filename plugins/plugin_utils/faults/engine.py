@@ -578,8 +578,14 @@ def _lack_reason(cluster: Cluster, host: Host | None, place: str, collector: str
     """Return why a collector of a host or of the API gave no answer, or ""."""
     if host is not None and host.errors.get(collector):
         return host.errors[collector]
-    if place != cluster.api_host or (host is not None and collector in host.statuses):
+    is_of_host = host is not None and collector in host.statuses
+    if place != cluster.api_host or is_of_host:
         return ""
+    return _lack_reason_of_api(cluster, collector)
+
+
+def _lack_reason_of_api(cluster: Cluster, collector: str) -> str:
+    """Return why a collector of the API gave no answer, or ""."""
     if collector in cluster.api:
         error = one_line(cluster.api[collector].get("error") or "", MAX_ERROR)
         if error:

@@ -20,7 +20,8 @@ from .kubelet import status
 # none: such a container was made, and ended.
 _REFUSED = re.compile(
     r"\bwith (?P<reason>CreateContainerError|CreateContainerConfigError|RunContainerError"
-    r"|RunInitContainerError|PreCreateHookError|PreStartHookError|CreatePodSandboxError|ConfigPodSandboxError"
+    r"|RunInitContainerError|PreCreateHookError|PreStartHookError|CreatePodSandboxError"
+    r"|ConfigPodSandboxError"
     r"|ErrImagePull|ImagePullBackOff|ErrImageNeverPull|ImageInspectError|InvalidImageName"
     r"|RegistryUnavailable|SignatureValidationFailed): (?P<text>.*)",
     re.DOTALL,
@@ -33,8 +34,8 @@ def is_refused(log: ComponentLog) -> bool:
     line = log.kubelet or ""
     if not _REFUSED.search(line):
         return False
-    said = status.moment(line)
-    return log.last is None or (said is not None and said > log.last)
+    time = status.moment(line)
+    return log.last is None or (time is not None and time > log.last)
 
 
 def without_earlier(log: ComponentLog) -> ComponentLog:

@@ -168,7 +168,10 @@ def _unknown(end: End, use: FileUse) -> str:
     unread = ", ".join(_BESIDE.get(name, one_line(name, 120)) for name in end.unread)
     if unread:
         unread = f" (not read: {unread})"
-    return f"it ended{at(end)}{code}, and why is not known{unread}"
+    when = at(end)
+    if "containers" in end.unread:  # only the start of the next container is known
+        when = when.replace(" at ", " before ", 1)
+    return f"it ended{when}{code}, and why is not known{unread}"
 
 
 _CLAUSES = {

@@ -470,11 +470,7 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     end = _end_beside_log(last_end)
     joined, advice = _joined(use, telling.line)
     flags = etcd_client.lacking(use.component, use.words, lines)
-    said = refused_container.message(exits.kubelet or "")
-    message = f": the kubelet fails to make its container: {said}"
-    if telling.line or not said:
-        message = f"{_message(telling.line or kubelet)}{_meaning(telling, lines, last)}"
-    message += _last_line(telling, last)
+    message = _reason(exits, telling, lines, last) + _last_line(telling, last)
     message += joined + etcd_client.clause(flags) + quoted_flags.clause(use.words)
     remedy = etcd_client.advice(flags) + quoted_flags.advice(use.words) + advice
     remedy += _remedy(subject, telling, last, bool(kubelet))
@@ -498,6 +494,15 @@ def _hit(subject: _Component, effect: str, lived: float | None, last_end: End | 
     if end is not None:
         return hit
     return _explained(hit, subject, telling, last)
+
+
+def _reason(exits: ComponentLog, telling: Telling, lines: Sequence[str], last: str) -> str:
+    """Return what tells why it does not run, its log or else its kubelet, as a clause."""
+    refusal = refused_container.message(exits.kubelet or "")
+    if refusal and not telling.line:
+        return f": the kubelet fails to make its container: {refusal}"
+    line = telling.line or ends(exits.kubelet or "", 600)
+    return f"{_message(line)}{_meaning(telling, lines, last)}"
 
 
 def _explained(hit: Detection, subject: _Component, telling: Telling, last: str) -> Detection:
