@@ -22,6 +22,7 @@ from ..evidence.answers.node.api_server import ApiServerAnswers
 from ..evidence.answers.node.api_way import ApiWay
 from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.etcd import Etcd
+from ..evidence.answers.node.hangs import Hangs, RemoteMount
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kernel_log import KernelLine
@@ -194,6 +195,7 @@ class Host:
     kubelet_log: str = log_command.USUAL  # the command that shows it
     cni_chain: CniChain = field(default_factory=CniChain)
     held: HeldAddresses = held_addresses.NONE  # at links of its own
+    remote_mounts: tuple[RemoteMount, ...] = ()  # that were asked whether they answer
 
     @property
     def is_k3s(self) -> bool:
@@ -403,6 +405,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         kubelet_log=log_command.read(document),
         cni_chain=cni_chain.extract(document),
         held=held_addresses.extract(document),
+        remote_mounts=contract.answer(document, Hangs).mounts,
     )
 
 

@@ -22,6 +22,7 @@ from ...models import (
     overlay_base,
     pod_start,
     pressure,
+    remote_mounts,
     runtime_proxy,
     storage_clients,
 )
@@ -58,6 +59,7 @@ _BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc
 # A file system that the node mounts by a program of its own package.
 _REMOTE = re.compile(r"-t (?:nfs4?|cifs|smb3) |kubernetes\.io~(?:nfs|cifs)/")
 _HELPER = "nfs-helper-missing"  # a row of known messages
+_DEAD_MOUNTS = ("dead-mount-of-docker-volume", "fuse-program-ended", "mount-point-does-not-answer")
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE, OVERLAY = "", "of the node", "overlay"
 # The evidence of their node tells more of these than the row of known messages does.
@@ -240,7 +242,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
     clause, codes = _of_kernel(cluster, node, rows)
-    summary += _quoted(event, main) + _mount(main, view) + clause
+    summary += _quoted(event, main) + _mount(main, view) + _dead_mount(main, view) + clause
     advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
     refusal = refused_tokens.of_message(cluster, main.text)
     if refusal is not None:
@@ -319,6 +321,18 @@ def _mount(main: Waiting, view: NodeView | None) -> str:
         f"; {place} is a mount of its own: a runtime that was started before it was mounted has"
         " this, until it is restarted"
     )
+
+
+def _dead_mount(main: Waiting, view: NodeView | None) -> str:
+    """Return which remote mount of the node pods wait for, as a clause, where a message names it.
+
+    Only of what is known for a dead mount: other messages have the point of a mount that is well.
+    """
+    host = view.host if view is not None else None
+    if host is None or _kind(main).rpartition(" ")[2] not in _DEAD_MOUNTS:
+        return ""
+    mount = remote_mounts.quoted(host.remote_mounts, main.text)
+    return f"; that mount is {remote_mounts.described(mount)}" if mount is not None else ""
 
 
 def _runtime(view: NodeView | None) -> str:
