@@ -35,6 +35,11 @@ def reason(mount: RemoteMount) -> str:
     return _DEAD.get(mount.error or "", "")
 
 
+def is_well(mount: RemoteMount) -> bool:
+    """Tell whether a mount answers, and not with an error that says it is dead."""
+    return bool(mount.answers) and not reason(mount)
+
+
 def is_unserved(mount: RemoteMount) -> bool:
     """Tell whether the program that served a mount has ended."""
     return mount.error == UNCONNECTED

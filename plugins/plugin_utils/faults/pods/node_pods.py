@@ -48,7 +48,7 @@ from ..base import CheckResult, Detection, causes, cluster_check, without_kubern
 from ..known_causes import Source, explained, with_denial
 from ..node import wording
 from ..other_folders import with_cni, with_root
-from . import late_runtime, pod_errors, refused_tokens, system_pods
+from . import late_runtime, pod_errors, refused_tokens, system_pods, volume_driver
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
 # large.
@@ -250,7 +250,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         advice = f"{refusal.advice}; {advice}"
         proofs += refusal.proofs
     hit = Detection(
-        f"{summary}; {_others(cluster, other_nodes)}",
+        f"{summary}; {_others(cluster, node, other_nodes)}",
         (*proofs, *_origin(cluster, main), *_proofs(cluster, rows)),
         advice,
         host=wording.host_name(view) if view is not None else None,
@@ -261,6 +261,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
     hit = dropped_settings.with_dropped(hit, hit.host, _dropped(cluster, main))
     hit = late_runtime.with_signs(hit, main, cluster.hosts_by_node().get(node))
+    hit = volume_driver.with_driver(hit, main, cluster.hosts_by_node().get(node))
     if _kind(main) in TOLD:
         return hit
     hit = with_denial(hit, _denial(main, view))
@@ -370,11 +371,13 @@ def _shortened(message: str) -> str:
     return error_origin.shortened(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
 
 
-def _others(cluster: Cluster, other_nodes: int) -> str:
+def _others(cluster: Cluster, node: str, other_nodes: int) -> str:
     if other_nodes:
         return f"pods wait on {_nodes(other_nodes)} too"
     names = {view.name for view in views(cluster) if view.ready == "True"}
-    return "those of other nodes do" if len(names) > 1 else "it is the only Ready node"
+    if names - {node}:
+        return "those of other nodes do"
+    return "it is the only Ready node" if names else "no node is Ready"
 
 
 def _nodes(count: int) -> str:

@@ -844,3 +844,20 @@ def test_the_mount_of_a_subpath_may_be_the_nodes(world, verb, severity):
     (found,) = judged(world, "KM610")[1]
     assert found.severity == severity
     assert ("no fault of a node" in found.summary) == (severity == "info")
+
+
+@pytest.mark.parametrize(
+    ("ready", "words"),
+    [
+        (("w1", "m1"), "those of other nodes do"),
+        (("m1",), "those of other nodes do"),
+        (("w1",), "it is the only Ready node"),
+        ((), "no node is Ready"),
+    ],
+)
+def test_what_other_nodes_do(world, ready, words):
+    wait(world, event=("FailedCreatePodSandBox", "no IPs available"))
+    for node in world.data("api", "nodes")["items"]:
+        node["ready"] = "True" if node["name"] in ready else "False"
+    (finding,) = judged(world, "KM600")[1]
+    assert words in finding.summary
