@@ -22,7 +22,7 @@ from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, unknown, without_kubernetes
 from ..known_causes import explained
 from ..node import rancher_tunnels
-from . import metrics_group
+from . import metrics_group, webhook_clients
 
 # What has just been installed gets its pods in a moment.
 SETTLE_SECONDS = 300.0
@@ -126,18 +126,24 @@ def _webhook_hit(cluster: Cluster, items: list[Webhook]) -> Detection:
     severity, effect = None, f". Each request for {_resources(items)} that they match is refused"
     if blocked:
         severity, effect = "critical", f". They refuse {', '.join(blocked)}"
-    lacking = refused_pods.by_webhooks(cluster, [item.name for item in items])
+    webhooks = list(dict.fromkeys(item.name for item in items))
+    clients = webhook_clients.of_webhooks(cluster, webhooks)
+    if clients:
+        effect += f". {and_others([row.clause for row in clients])}"
+    lacking = refused_pods.by_webhooks(cluster, webhooks)
     if lacking:
         owners = and_others([_owner(row) for row in lacking])
         effect += f". Pods that could not be made: those of {owners}"
     return Detection(
-        f"nothing answers the webhooks of {and_others(names)}, which fail closed:"
+        f"nothing answers the webhooks of {and_others(names)}"
+        f" ({and_others([one_line(name, 253) for name in webhooks])}), which fail closed:"
         f" {_state(first, service)}{effect}",
         (
             *(_webhook_proof(cluster, item) for item in items[:4]),
+            *(row.proof for row in clients[:2]),
             *(_refusal_proof(cluster, row) for row in lacking[:2]),
         ),
-        _webhook_advice(items),
+        _webhook_advice(items, waits_for_network=any(row.is_of_network for row in clients)),
         severity=severity,
         component="kube-apiserver",
     )
@@ -184,22 +190,36 @@ def _webhook_proof(cluster: Cluster, item: Webhook) -> EvidenceRef:
     )
 
 
-def _webhook_advice(items: list[Webhook]) -> str:
+def _webhook_advice(items: list[Webhook], *, waits_for_network: bool) -> str:
     first = items[0]
     kind = f"{first.kind.lower()}s" if first.kind else "validatingwebhookconfigurations"
     kind = shell_name(kind, "KIND")
     name = shell_name(first.configuration, "NAME")
     namespace = shell_name(first.namespace, "NAMESPACE")
     service = shell_name(first.service, "SERVICE")
+    circle = "its own webhook refuses its pods"
+    if waits_for_network:
+        circle = "its pods need the network whose agent it refuses"
     return (
         f"bring its server back: kubectl -n {namespace} get endpointslices,pods -o wide, and"
-        f" kubectl -n {namespace} describe service {service}. If it cannot come back because its"
-        " own webhook refuses its pods, let it pass for that time, which is your decision, as it"
+        f" kubectl -n {namespace} describe service {service}. If it cannot come back because"
+        f" {circle}, let it pass for that time, which is your decision, as it"
         f" switches its policy off: kubectl get {kind} {name} -o yaml > {name}.yaml, then kubectl"
         f" patch {kind} {name} --type=json -p"
         f' \'[{{"op":"replace","path":"/webhooks/{first.index}/failurePolicy","value":"Ignore"}}]\''
         f" for each of them, or kubectl delete {kind} {name}; put it back when its pods are ready."
-        " For good: let its namespaceSelector leave out its own namespace and kube-system"
+        f" For good: {_lasting(items)}"
+    )
+
+
+def _lasting(items: list[Webhook]) -> str:
+    """Return what keeps a webhook from standing in the way of a cluster that comes back."""
+    selector = "let its namespaceSelector leave out its own namespace and kube-system"
+    if not _takes_any(items, *NODES):
+        return selector
+    return (
+        f"{selector}; Nodes have no namespace, so that a webhook for them has failurePolicy Ignore"
+        " or does without them"
     )
 
 

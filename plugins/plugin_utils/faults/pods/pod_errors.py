@@ -210,6 +210,7 @@ def _hit(cluster: Cluster, rows: list[_Saying]) -> Detection:
         host=host,
         node=node,
         component=pod.container,
+        because=system_pods.of_webhook(cluster, pod.message),
         severity=first.severity,
     )
     if denial.line:

@@ -21,6 +21,7 @@ from ...models import (
     kubelet_root,
     pod_roles,
     pod_start,
+    refused_pods,
 )
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
@@ -273,7 +274,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
         host=host,
         node=node,
         component=pod_roles.name(first.pod),
-        because=(*_asks_itself(rows), *_of_kernel(rows)),
+        because=(*_asks_itself(rows), *_of_kernel(rows), *of_webhook(cluster, first.pod.line)),
         severity=severity,
     )
     hit = with_root(hit, kubelet_root.of_driver(cluster, first.node, probe or first.pod.line))
@@ -323,6 +324,12 @@ def _of_kernel(rows: Iterable[_Ending]) -> tuple[str, ...]:
     if not any(row.host is not None and row.host.network.is_loose for row in rows):
         codes.pop(LOOSE, None)
     return tuple(codes.values())
+
+
+def of_webhook(cluster: Cluster, line: str) -> tuple[str, ...]:
+    """Return KM176 where a line says that a webhook without a server refuses what a pod asks."""
+    name = refused_pods.webhook_in(line)
+    return ("KM176",) if name and name in refused_pods.dead_webhooks(cluster) else ()
 
 
 def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | None]:

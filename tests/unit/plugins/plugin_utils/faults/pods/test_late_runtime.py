@@ -110,8 +110,9 @@ def test_cri_o_may_keep_the_name_of_an_attempt_that_ended(world, kind, since, fo
 def test_an_attempt_at_a_stage_is_not_given_up(world):
     hangs(world)
     text = (
-        "kubelet may be retrying requests that are timing out in CRI-O due to system load. Currently"
-        f" at stage container runtime creation: context deadline exceeded: {OF_CRIO.format('ctr')}"
+        "kubelet may be retrying requests that are timing out in CRI-O due to system load."
+        " Currently at stage container runtime creation: context deadline exceeded:"
+        f" {OF_CRIO.format('ctr')}"
     )
     for owner in ("ReplicaSet/a", "ReplicaSet/b"):
         event = ("Failed", f"Error: {text}")
