@@ -50,6 +50,7 @@ from . import (
     file_policies,
     held_addresses,
     hidden_units,
+    kube_vip,
     machine,
     memory_kills,
     next_release,
@@ -82,6 +83,7 @@ from .file_policies import Policies
 from .held_addresses import HeldAddresses
 from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
+from .kube_vip import KubeVip
 from .kubelet import busy as kubelet_busy
 from .kubelet import config as kubelet_config
 from .kubelet import log_command, status
@@ -196,6 +198,7 @@ class Host:
     cni_chain: CniChain = field(default_factory=CniChain)
     held: HeldAddresses = held_addresses.NONE  # at links of its own
     remote_mounts: tuple[RemoteMount, ...] = ()  # that were asked whether they answer
+    kube_vip: KubeVip | None = None  # of its static pods
 
     @property
     def is_k3s(self) -> bool:
@@ -406,6 +409,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         cni_chain=cni_chain.extract(document),
         held=held_addresses.extract(document),
         remote_mounts=contract.answer(document, Hangs).mounts,
+        kube_vip=kube_vip.extract(document),
     )
 
 

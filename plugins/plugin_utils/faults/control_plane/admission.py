@@ -40,6 +40,7 @@ LEASES = ("coordination.k8s.io", "leases", "UPDATE")
     "Webhook refuses requests, because no server answers it",
     severity="warning",
     applies="webhooks of admission that fail closed and whose service is in the cluster",
+    needs=("system_pods",),
     cluster_needs=("webhooks",),
     current_only=True,
 )

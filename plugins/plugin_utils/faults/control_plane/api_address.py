@@ -27,6 +27,7 @@ from ..base import (
     without_kubernetes,
 )
 from ..node import doubled_addresses as sharing
+from . import virtual_address
 
 SERVER = "kube-apiserver"
 # What keeps the control plane from starting while it runs: a kubelet starts static pods at once.
@@ -79,6 +80,7 @@ class _Front:
         "runtime",
         "api_way",
         "api_server",
+        "system_pods",
     ),
     component=SERVER,
     explained_by=causes("KM530", component=SERVER),
@@ -225,9 +227,13 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
     if doubled is not None:
         holder = f"; {sharing.clause(doubled)}"
         remedy = f"{sharing.advice(cluster, doubled)}. {_MEANWHILE}"
+    asking = () if holders else virtual_address.asking(cluster, front.host)
+    if asking:
+        holder += virtual_address.clause(asking)
+        remedy = f"{virtual_address.advice(asking)}. {_MEANWHILE}"
     return Detection(
         f"{_subject(front, failed)} ({error}). The API servers of {names} run{holder}",
-        _proofs(front, front.failing),
+        (*_proofs(front, front.failing), *(row.proof for row in asking[: virtual_address.SHOWN])),
         remedy,
         component=SERVER,
     )

@@ -86,7 +86,7 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
     "Pods of a node do not start",
     severity="warning",
     applies="clusters whose API answers",
-    needs=("instances", "manifests", "kernel_log", "boot"),
+    needs=("instances", "manifests", "kernel_log", "boot", "system_pods"),
     cluster_needs=("pod_start", "nodes"),
     current_only=True,
     same_node=True,
