@@ -199,6 +199,7 @@ class Host:
     held: HeldAddresses = held_addresses.NONE  # at links of its own
     remote_mounts: tuple[RemoteMount, ...] = ()  # that were asked whether they answer
     kube_vip: KubeVip | None = None  # of its static pods
+    unheard_docker: str = ""  # what dockerd repeats of answers whose client has gone
 
     @property
     def is_k3s(self) -> bool:
@@ -410,6 +411,7 @@ def host_of(document: Mapping[str, Any]) -> Host:
         held=held_addresses.extract(document),
         remote_mounts=contract.answer(document, Hangs).mounts,
         kube_vip=kube_vip.extract(document),
+        unheard_docker=repeated_errors.unheard_docker(document),
     )
 
 

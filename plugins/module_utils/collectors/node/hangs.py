@@ -193,6 +193,6 @@ def _ask(point, pipe, seconds):
         signal.setitimer(signal.ITIMER_REAL, seconds + 1)
         os.statvfs(point)
     except OSError as error:
-        os.write(pipe, errno.errorcode.get(error.errno, "?").encode("ascii"))
+        os.write(pipe, errno.errorcode.get(error.errno or 0, "?").encode("ascii"))
     finally:
         os._exit(0)
