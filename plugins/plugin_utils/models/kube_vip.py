@@ -71,11 +71,12 @@ def _pod(file: FileRecord, container: pod_manifest.Container) -> KubeVip:
     address = settings.get("address") or settings.get("vip_address")
     kubeconfig = settings.get("k8s_config_file") or pflag.string_flag(words, "k8sConfigPath")
     kubeconfig = kubeconfig or ADMIN
-    is_mounted = any(mount.path == kubeconfig for mount in container.mounts)
+    if all(mount.path != kubeconfig for mount in container.mounts):
+        kubeconfig = ""
     return KubeVip(
         one_line(file.path, MAX_TEXT),
         one_line(address or pflag.string_flag(words, "address") or "", MAX_TEXT),
         one_line(settings.get("kubernetes_addr", ""), MAX_TEXT),
-        one_line(kubeconfig, MAX_TEXT) if is_mounted else "",
+        one_line(kubeconfig, MAX_TEXT),
         one_line(container.tag or "", MAX_TEXT),
     )

@@ -72,4 +72,6 @@ def described(mount: RemoteMount) -> str:
 
 def in_shell(mount: RemoteMount) -> str:
     """Return the point of a mount as an operator may copy it into a shell."""
-    return mount.point if _IN_SHELL.fullmatch(mount.point) else "PATH"
+    if _IN_SHELL.fullmatch(mount.point):
+        return mount.point
+    return "PATH"

@@ -347,10 +347,15 @@ def of_runtime(document: Mapping[str, Any], releases: Releases = UNKNOWN) -> Run
 def unheard_docker(document: Mapping[str, Any]) -> str:
     """Return what dockerd repeats of answers whose client has gone before them, or ""."""
     read_at, components = rows(document)
-    entries = (entry for row in components if row.component == DOCKER for entry in row.entries)
-    going = (entry.line for entry in entries if _goes_on(entry, read_at, MINUTES, COUNT))
-    line = next(filter(_UNHEARD.search, going), "")
-    return ends(component_log.text(line), QUOTED) if line else ""
+    for row in filter(_is_docker, components):
+        for entry in row.entries:
+            if _goes_on(entry, read_at, MINUTES, COUNT) and _UNHEARD.search(entry.line):
+                return ends(component_log.text(entry.line), QUOTED)
+    return ""
+
+
+def _is_docker(row: ComponentErrors) -> bool:
+    return row.component == DOCKER
 
 
 def is_answered(error: Repeated) -> bool:

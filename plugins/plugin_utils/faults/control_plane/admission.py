@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ....module_utils.shared.text import counted
@@ -23,6 +23,7 @@ from ..base import CheckResult, Detection, causes, cluster_check, unknown, witho
 from ..known_causes import explained
 from ..node import rancher_tunnels
 from . import metrics_group, webhook_clients
+from .webhook_clients import Client
 
 # What has just been installed gets its pods in a moment.
 SETTLE_SECONDS = 300.0
@@ -123,18 +124,11 @@ def _webhook_hit(cluster: Cluster, items: list[Webhook]) -> Detection:
     first = items[0]
     service = f"{one_line(first.namespace, 63)}/{one_line(first.service, 63)}"
     names = list(dict.fromkeys(one_line(item.configuration, 120) for item in items))
-    blocked = _blocked(items)
-    severity, effect = None, f". Each request for {_resources(items)} that they match is refused"
-    if blocked:
-        severity, effect = "critical", f". They refuse {', '.join(blocked)}"
+    severity, effect = _effect(items)
     webhooks = list(dict.fromkeys(item.name for item in items))
     clients = webhook_clients.of_webhooks(cluster, webhooks)
-    if clients:
-        effect += f". {and_others([row.clause for row in clients])}"
     lacking = refused_pods.by_webhooks(cluster, webhooks)
-    if lacking:
-        owners = and_others([_owner(row) for row in lacking])
-        effect += f". Pods that could not be made: those of {owners}"
+    effect += _followers(clients, lacking)
     return Detection(
         f"nothing answers the webhooks of {and_others(names)}"
         f" ({and_others([one_line(name, 253) for name in webhooks])}), which fail closed:"
@@ -148,6 +142,25 @@ def _webhook_hit(cluster: Cluster, items: list[Webhook]) -> Detection:
         severity=severity,
         component="kube-apiserver",
     )
+
+
+def _followers(clients: Sequence[Client], lacking: Sequence[RefusedOwner]) -> str:
+    """Return which pods say that it refuses them, and which are not made, as sentences."""
+    text = ""
+    if clients:
+        text += f". {and_others([row.clause for row in clients])}"
+    if lacking:
+        owners = and_others([_owner(row) for row in lacking])
+        text += f". Pods that could not be made: those of {owners}"
+    return text
+
+
+def _effect(items: list[Webhook]) -> tuple[str | None, str]:
+    """Return the severity, where it is not the fault's own, and what is refused, as a sentence."""
+    blocked = _blocked(items)
+    if blocked:
+        return "critical", f". They refuse {', '.join(blocked)}"
+    return None, f". Each request for {_resources(items)} that they match is refused"
 
 
 def _owner(row: RefusedOwner) -> str:

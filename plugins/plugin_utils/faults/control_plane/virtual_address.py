@@ -62,13 +62,15 @@ def clause(rows: tuple[Asking, ...]) -> str:
     """Return that nothing can take the address, as the end of a sentence."""
     names = and_others([row.host.host for row in rows])
     first = rows[0]
-    why = f"; its {first.vip.kubeconfig} names it"
+    reason = f"; its {first.vip.kubeconfig} names it"
     if first.vip.takes_server:
-        why += f", and {kube_vip.TAKES_SERVER} of kube-vip asks that server, where others ask the"
-        why += " API server of their own node"
+        reason += (
+            f", and {kube_vip.TAKES_SERVER} of kube-vip asks that server, where others ask the"
+        )
+        reason += " API server of their own node"
     return (
         f". kube-vip of {names}, which is to take that address, asks for its lease {first.lease} at"
-        f" that same address, so that it never gets it{why}"
+        f" that same address, so that it never gets it{reason}"
     )
 
 
@@ -81,9 +83,8 @@ def advice(rows: tuple[Asking, ...]) -> str:
             ". Or take v1.2.3 of kube-vip, which asks for kubernetes:6443 again: its manifest then"
             " needs hostAliases with kubernetes at 127.0.0.1"
         )
-    word = "set" if not first.vip.own_server else "correct"
     return (
-        f"in {first.vip.path} of each control-plane node {word} below env - name: kubernetes_addr,"
+        f"in {first.vip.path} of each control-plane node set below env - name: kubernetes_addr,"
         " value: https://ADDRESS:6443, with ADDRESS that of the node itself, which its API server's"
         f" certificate has; the kubelet starts kube-vip again{release}. Where that takes too long,"
         f" by hand on one control-plane node: ip address add {first.vip.address}/32 dev INTERFACE"

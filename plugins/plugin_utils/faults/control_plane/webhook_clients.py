@@ -32,7 +32,9 @@ class Client:
     def clause(self) -> str:
         """Return the pod, its node and what happens to it, as a part of a sentence."""
         place = f"{self.pod.namespace}/{self.pod.pod} on {self.host.node or self.host.host}"
-        return f"{place} ends again and again" if self.ends else f"{place} repeats the refusal"
+        if self.ends:
+            return f"{place} ends again and again"
+        return f"{place} repeats the refusal"
 
     @property
     def is_of_network(self) -> bool:

@@ -63,8 +63,8 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 def _hits(host: Host, answer: Hangs, cgroup: str) -> Iterator[Detection]:
     """Yield what hangs, with what it waits for."""
-    dead = [mount for mount in answer.mounts if remote_mounts.is_silent(mount)]
-    failed = [mount for mount in answer.mounts if remote_mounts.reason(mount)]
+    dead = list(filter(remote_mounts.is_silent, answer.mounts))
+    failed = list(filter(remote_mounts.reason, answer.mounts))
     locked = [task for task in answer.tasks if _is_locked(task)]
     tasks = _waiting(answer, locked)
     if dead or tasks:

@@ -333,7 +333,9 @@ def _dead_mount(main: Waiting, view: NodeView | None) -> str:
     if host is None or _kind(main).rpartition(" ")[2] not in _DEAD_MOUNTS:
         return ""
     mount = remote_mounts.quoted(host.remote_mounts, main.text)
-    return f"; that mount is {remote_mounts.described(mount)}" if mount is not None else ""
+    if mount is None:
+        return ""
+    return f"; that mount is {remote_mounts.described(mount)}"
 
 
 def _runtime(view: NodeView | None) -> str:
@@ -377,7 +379,9 @@ def _others(cluster: Cluster, node: str, other_nodes: int) -> str:
     names = {view.name for view in views(cluster) if view.ready == "True"}
     if names - {node}:
         return "those of other nodes do"
-    return "it is the only Ready node" if names else "no node is Ready"
+    if names:
+        return "it is the only Ready node"
+    return "no node is Ready"
 
 
 def _nodes(count: int) -> str:

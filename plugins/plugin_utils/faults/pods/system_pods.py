@@ -329,7 +329,9 @@ def _of_kernel(rows: Iterable[_Ending]) -> tuple[str, ...]:
 def of_webhook(cluster: Cluster, line: str) -> tuple[str, ...]:
     """Return KM176 where a line says that a webhook without a server refuses what a pod asks."""
     name = refused_pods.webhook_in(line)
-    return ("KM176",) if name and name in refused_pods.dead_webhooks(cluster) else ()
+    if name and name in refused_pods.dead_webhooks(cluster):
+        return ("KM176",)
+    return ()
 
 
 def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | None]:

@@ -5,8 +5,8 @@
 
 import pytest
 
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node.hangs import (  # noqa: E501
-    RemoteMount,
+from ansible_collections.kubemend.remediation.plugins.plugin_utils.evidence.answers.node import (
+    hangs,
 )
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import remote_mounts
 
@@ -25,8 +25,10 @@ POINT = "/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~csi/pvc-1/mount"
     ],
 )
 def test_the_mount_that_a_message_names(text, is_quoted):
-    mount = RemoteMount(POINT, "fuse.ceph-fuse", "ceph-fuse", True)
-    assert remote_mounts.quoted([RemoteMount("/"), mount], text) == (mount if is_quoted else None)
+    mount = hangs.RemoteMount(POINT, "fuse.ceph-fuse", "ceph-fuse", True)
+    assert remote_mounts.quoted([hangs.RemoteMount("/"), mount], text) == (
+        mount if is_quoted else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -39,18 +41,23 @@ def test_the_mount_that_a_message_names(text, is_quoted):
     ],
 )
 def test_whose_volume_it_is(point, clause, path):
-    mount = RemoteMount(point)
+    mount = hangs.RemoteMount(point)
     assert (remote_mounts.volume(mount), remote_mounts.in_shell(mount)) == (clause, path)
 
 
 @pytest.mark.parametrize(
     ("mount", "is_silent", "is_unserved", "reason"),
     [
-        (RemoteMount(answers=False), True, False, ""),
-        (RemoteMount(answers=True, error="ENOTCONN"), False, True, "transport endpoint is not"),
-        (RemoteMount(answers=True, error="ESTALE"), False, False, "stale"),
-        (RemoteMount(answers=True, error="EACCES"), False, False, ""),
-        (RemoteMount(), False, False, ""),
+        (hangs.RemoteMount(answers=False), True, False, ""),
+        (
+            hangs.RemoteMount(answers=True, error="ENOTCONN"),
+            False,
+            True,
+            "transport endpoint is not",
+        ),
+        (hangs.RemoteMount(answers=True, error="ESTALE"), False, False, "stale"),
+        (hangs.RemoteMount(answers=True, error="EACCES"), False, False, ""),
+        (hangs.RemoteMount(), False, False, ""),
     ],
 )
 def test_which_are_dead(mount, is_silent, is_unserved, reason):
