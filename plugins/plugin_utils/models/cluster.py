@@ -22,6 +22,7 @@ from ..evidence.answers.node.api_server import ApiServerAnswers
 from ..evidence.answers.node.api_way import ApiWay
 from ..evidence.answers.node.devices import Devices
 from ..evidence.answers.node.etcd import Etcd
+from ..evidence.answers.node.hangs import Hangs, RemoteMount
 from ..evidence.answers.node.installer import Installer
 from ..evidence.answers.node.journal import Journal
 from ..evidence.answers.node.kernel_log import KernelLine
@@ -50,6 +51,7 @@ from . import (
     flushed_rules,
     held_addresses,
     hidden_units,
+    kube_vip,
     machine,
     memory_kills,
     next_release,
@@ -83,6 +85,7 @@ from .flushed_rules import HostFirewall
 from .held_addresses import HeldAddresses
 from .hidden_units import HiddenUnit
 from .host_network import HostNetwork
+from .kube_vip import KubeVip
 from .kubelet import busy as kubelet_busy
 from .kubelet import config as kubelet_config
 from .kubelet import log_command, status
@@ -197,6 +200,9 @@ class Host:
     cni_chain: CniChain = field(default_factory=CniChain)
     held: HeldAddresses = held_addresses.NONE  # at links of its own
     firewall: HostFirewall = field(default_factory=HostFirewall)
+    remote_mounts: tuple[RemoteMount, ...] = ()  # that were asked whether they answer
+    kube_vip: KubeVip | None = None  # of its static pods
+    unheard_docker: str = ""  # what dockerd repeats of answers whose client has gone
 
     @property
     def is_k3s(self) -> bool:
@@ -407,6 +413,9 @@ def host_of(document: Mapping[str, Any]) -> Host:
         cni_chain=cni_chain.extract(document),
         held=held_addresses.extract(document),
         firewall=flushed_rules.extract(document),
+        remote_mounts=contract.answer(document, Hangs).mounts,
+        kube_vip=kube_vip.extract(document),
+        unheard_docker=repeated_errors.unheard_docker(document),
     )
 
 

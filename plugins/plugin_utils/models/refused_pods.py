@@ -18,8 +18,18 @@ _WEBHOOK = re.compile(r'failed calling (?:admission )?webhook "([^"]{1,253})"')
 
 def webhook_of(row: RefusedOwner) -> str:
     """Return the name of the webhook that could not be called, or ""."""
-    match = _WEBHOOK.search(row.message or "")
+    return webhook_in(row.message or "")
+
+
+def webhook_in(text: str) -> str:
+    """Return the name of the webhook that a text says could not be called, or ""."""
+    match = _WEBHOOK.search(text)
     return match.group(1) if match else ""
+
+
+def dead_webhooks(cluster: Cluster) -> frozenset[str]:
+    """Return the names of the webhooks whose service has no ready address."""
+    return frozenset(item.name for item in cluster.typed(Webhooks).items if item.ready == 0)
 
 
 def by_webhooks(cluster: Cluster, names: Iterable[str]) -> tuple[RefusedOwner, ...]:
@@ -32,8 +42,7 @@ def by_webhooks(cluster: Cluster, names: Iterable[str]) -> tuple[RefusedOwner, .
 def is_by_dead_webhook(cluster: Cluster, row: RefusedOwner) -> bool:
     """Tell whether a refusal is that of a webhook whose service has no ready address."""
     name = webhook_of(row)
-    dead = {item.name for item in cluster.typed(Webhooks).items if item.ready == 0}
-    return bool(name) and name in dead
+    return bool(name) and name in dead_webhooks(cluster)
 
 
 def daemons_of_system(cluster: Cluster) -> tuple[RefusedOwner, ...]:

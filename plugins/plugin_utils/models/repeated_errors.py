@@ -22,7 +22,7 @@ from ..evidence.answers.node.repeated_errors import (
     RepeatedError,
     RepeatedErrors,
 )
-from ..evidence.document import one_line
+from ..evidence.document import ends, one_line
 from ..parsers import (
     component_log,
     error_answer,
@@ -317,6 +317,13 @@ def _sandbox_images(row: ComponentErrors, read_at: float) -> Iterator[SandboxIma
             yield SandboxImage(source, line, entry.count)
 
 
+# The client of a call, which a kubelet ends after its own time, is not there any more.
+DOCKER = "dockerd"
+_UNHEARD = re.compile(
+    r"Handler for [A-Z]{3,7} /\S{1,300} returned error: write unix \S{1,200}->@: write: broken pipe"
+)
+
+
 @dataclass(frozen=True)
 class RuntimeObstacle:
     """What keeps a node's container runtime from its work, as it repeats it."""
@@ -335,6 +342,20 @@ def of_runtime(document: Mapping[str, Any], releases: Releases = UNKNOWN) -> Run
             answer = error.answer
             return RuntimeObstacle(row.component, one_line(answer.clause, 300), answer.advice)
     return None
+
+
+def unheard_docker(document: Mapping[str, Any]) -> str:
+    """Return what dockerd repeats of answers whose client has gone before them, or ""."""
+    read_at, components = rows(document)
+    for row in filter(_is_docker, components):
+        for entry in row.entries:
+            if _goes_on(entry, read_at, MINUTES, COUNT) and _UNHEARD.search(entry.line):
+                return ends(component_log.text(entry.line), QUOTED)
+    return ""
+
+
+def _is_docker(row: ComponentErrors) -> bool:
+    return row.component == DOCKER
 
 
 def is_answered(error: Repeated) -> bool:

@@ -26,7 +26,7 @@ from ..evidence.answers.node.system import System
 from ..evidence.document import ends, one_line
 from ..parsers import systemd_unit
 from ..parsers.systemd_unit import Unit
-from . import store
+from . import remote_mounts, store
 from .kubelet import status as kubelet_status
 from .pressure import size
 from .result import EvidenceRef
@@ -80,7 +80,7 @@ def extract(document: Mapping[str, Any]) -> RuntimeWork:
     hangs = contract.optional_answer(document, Hangs)
     waits = (*_tasks(document), *_stalls(document), *_stores(document))
     of_storage = (*waits, *_kernel(document, _STORAGE))
-    mounts_answer = hangs is not None and all(mount.answers for mount in hangs.mounts)
+    mounts_answer = hangs is not None and all(map(remote_mounts.is_well, hangs.mounts))
     rows = (*waits, *_memory(document), *_kernel(document, _KERNEL))
     return replace(_work(document, rows), of_storage=of_storage, mounts_answer=mounts_answer)
 

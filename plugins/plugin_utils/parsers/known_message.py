@@ -99,8 +99,10 @@ OF_NODES = frozenset(
         "cpuset-of-besteffort",
         "cpuset-of-parent",
         "csi-driver-without-folder-of-kubelet",
+        "dead-mount-of-docker-volume",
         "docker-thin-pool-full",
         "ebs-device-is-another-volume",
+        "fuse-program-ended",
         "iscsi-daemon-not-running",
         "iscsi-initiator-name-missing",
         "iscsi-module-missing",
@@ -142,7 +144,7 @@ _QUOTES = re.compile(r'\\+(?=["\'])')
 _SPACES = re.compile(r"(?:\\+[nrt]|\s)+")
 _PLACE = re.compile(r"\{([a-z_]{1,20})\}")
 _SHARED = re.compile(r"\[\[([a-z0-9-]{1,60})\]\]")
-_SAFE = re.compile(r"[A-Za-z0-9@_./:+=,%][A-Za-z0-9@_./:+=,%-]{0,159}")
+_SAFE = re.compile(r"[A-Za-z0-9@_./:+=,%][A-Za-z0-9@_./:+=,%~-]{0,159}")
 
 
 @dataclass(frozen=True)

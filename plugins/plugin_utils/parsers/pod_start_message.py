@@ -363,9 +363,10 @@ _CREATE = _table(
         # containerd, internal/cri/server; CRI-O; docker
         r"failed to reserve sandbox name|name \\?\"?[^\"]*\\?\"? is reserved for|"
         r"(?:is|already) in use by container|error reserving (?:pod|ctr) name",
-        "the runtime still works on an earlier attempt to create the same sandbox or container",
-        "the earlier attempt is stuck: see what the runtime waits for (its disk, a program of the"
-        " CNI, a process in state D: KM607)",
+        "the runtime has not ended an earlier attempt to create the same sandbox or container, or"
+        " keeps its name",
+        "where the earlier attempt is stuck, see what the runtime waits for (its disk, a program of"
+        " the CNI, a process in state D: KM607)",
     ),
     (
         RUNTIME,

@@ -9,6 +9,7 @@ A local file system answers while its device is silent, so the counters of devic
 """
 
 import contextlib
+import errno
 import os
 import select
 import time
@@ -19,6 +20,7 @@ from ...system import block_devices, files, procfs
 LOOKS, PAUSE_SECONDS, MOUNT_SECONDS = 3, 2, 4
 MAX_TASKS, MAX_MOUNTS, MAX_PARENTS, MAX_MOUNTINFO, MAX_LINE = 20, 30, 10, 8 * 1024 * 1024, 300
 MAX_DESCRIPTOR = 1024
+MAX_REPLY = 32  # bytes: the name of an errno
 MANY_ZOMBIES = 20  # of one parent: what node agents of clouds count too
 
 
@@ -26,8 +28,8 @@ def collect(context):
     """Return {tasks, mounts, devices, zombies}.
 
     tasks: [{pid, name, wchan, pod_uid}] in state D all the time; mounts: [{point, type, source,
-    answers}] of remote file systems; devices: [{name, mapped, suspended, in_flight, points}] that
-    completed nothing while tasks waited; zombies: [{pid, name, zombies}] of parents with many.
+    answers, error}] of remote file systems; devices: [{name, mapped, suspended, in_flight, points}]
+    that completed nothing while tasks waited; zombies: [{pid, name, zombies}] of parents with many.
     """
     context.source = "/proc/*/stat, /proc/self/mountinfo, statvfs, /sys/block/*/stat"
     first, begin = _states(), time.monotonic()
@@ -111,7 +113,10 @@ def zombies(states, proc="/proc"):
 
 
 def mounts(mountinfo, seconds=MOUNT_SECONDS):
-    """Return [{point, type, source, answers}] of the remote file systems, each point once."""
+    """Return [{point, type, source, answers, error}] of remote file systems, each point once.
+
+    error: the name of the errno of statvfs (ENOTCONN where the program of a FUSE mount ended)
+    """
     rows = {}
     for line in mountinfo.split("\n"):
         if not is_remote_line(line):
@@ -127,10 +132,12 @@ def mounts(mountinfo, seconds=MOUNT_SECONDS):
             "type": files.one_line(kinds[0], 40),
             "source": files.masked_text(files.one_line(unescaped(source), MAX_LINE), MAX_LINE),
             "answers": None,
+            "error": None,
         }
-    answers = answering(list(rows), seconds)
+    replies = answering(list(rows), seconds)
     for point, row in rows.items():
-        row["answers"] = answers[point]
+        row["answers"] = replies[point] is not None
+        row["error"] = replies[point] or None
     return list(rows.values())
 
 
@@ -152,7 +159,7 @@ def unescaped(text):
 
 
 def answering(points, seconds):
-    """Return {point: whether statvfs answers within so many seconds}, all asked at once."""
+    """Return {point: "" or the errno of its statvfs, None without an answer}; all at once."""
     children = {}
     for point in points:
         read, write = os.pipe()
@@ -161,22 +168,22 @@ def answering(points, seconds):
             _ask(point, write, seconds)
         os.close(write)
         children[read] = (point, pid)
-    answers, end = dict.fromkeys(points, False), time.monotonic() + seconds
+    replies, end = dict.fromkeys(points), time.monotonic() + seconds
     open_ends = set(children)
     while open_ends and time.monotonic() < end:
         ready = select.select(list(open_ends), [], [], max(0.0, end - time.monotonic()))[0]
         for read in ready:
-            answers[children[read][0]] = True
+            replies[children[read][0]] = os.read(read, MAX_REPLY).decode("ascii", "replace")
             open_ends.discard(read)
     for read, (_point, pid) in children.items():
         os.close(read)
         with contextlib.suppress(OSError):
             os.waitpid(pid, os.WNOHANG)
-    return answers
+    return replies
 
 
 def _ask(point, pipe, seconds):
-    """Ask in the child, whose end closes its pipe, and never return: an error is an answer too."""
+    """Ask in the child, which writes an error to its pipe and closes it by its end."""
     try:
         os.closerange(3, pipe)  # who reads the collector's answer waits for each that holds its end
         os.closerange(pipe + 1, MAX_DESCRIPTOR)
@@ -185,5 +192,7 @@ def _ask(point, pipe, seconds):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds + 1)
         os.statvfs(point)
+    except OSError as error:
+        os.write(pipe, errno.errorcode.get(error.errno or 0, "?").encode("ascii"))
     finally:
         os._exit(0)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ....module_utils.shared.text import counted
@@ -22,7 +22,8 @@ from ...models.result import EvidenceRef, Missing
 from ..base import CheckResult, Detection, causes, cluster_check, unknown, without_kubernetes
 from ..known_causes import explained
 from ..node import rancher_tunnels
-from . import metrics_group
+from . import metrics_group, webhook_clients
+from .webhook_clients import Client
 
 # What has just been installed gets its pods in a moment.
 SETTLE_SECONDS = 300.0
@@ -40,6 +41,7 @@ LEASES = ("coordination.k8s.io", "leases", "UPDATE")
     "Webhook refuses requests, because no server answers it",
     severity="warning",
     applies="webhooks of admission that fail closed and whose service is in the cluster",
+    needs=("system_pods",),
     cluster_needs=("webhooks",),
     current_only=True,
 )
@@ -122,25 +124,43 @@ def _webhook_hit(cluster: Cluster, items: list[Webhook]) -> Detection:
     first = items[0]
     service = f"{one_line(first.namespace, 63)}/{one_line(first.service, 63)}"
     names = list(dict.fromkeys(one_line(item.configuration, 120) for item in items))
-    blocked = _blocked(items)
-    severity, effect = None, f". Each request for {_resources(items)} that they match is refused"
-    if blocked:
-        severity, effect = "critical", f". They refuse {', '.join(blocked)}"
-    lacking = refused_pods.by_webhooks(cluster, [item.name for item in items])
-    if lacking:
-        owners = and_others([_owner(row) for row in lacking])
-        effect += f". Pods that could not be made: those of {owners}"
+    severity, effect = _effect(items)
+    webhooks = list(dict.fromkeys(item.name for item in items))
+    clients = webhook_clients.of_webhooks(cluster, webhooks)
+    lacking = refused_pods.by_webhooks(cluster, webhooks)
+    effect += _followers(clients, lacking)
     return Detection(
-        f"nothing answers the webhooks of {and_others(names)}, which fail closed:"
+        f"nothing answers the webhooks of {and_others(names)}"
+        f" ({and_others([one_line(name, 253) for name in webhooks])}), which fail closed:"
         f" {_state(first, service)}{effect}",
         (
             *(_webhook_proof(cluster, item) for item in items[:4]),
+            *(row.proof for row in clients[:2]),
             *(_refusal_proof(cluster, row) for row in lacking[:2]),
         ),
-        _webhook_advice(items),
+        _webhook_advice(items, waits_for_network=any(row.is_of_network for row in clients)),
         severity=severity,
         component="kube-apiserver",
     )
+
+
+def _followers(clients: Sequence[Client], lacking: Sequence[RefusedOwner]) -> str:
+    """Return which pods say that it refuses them, and which are not made, as sentences."""
+    text = ""
+    if clients:
+        text += f". {and_others([row.clause for row in clients])}"
+    if lacking:
+        owners = and_others([_owner(row) for row in lacking])
+        text += f". Pods that could not be made: those of {owners}"
+    return text
+
+
+def _effect(items: list[Webhook]) -> tuple[str | None, str]:
+    """Return the severity, where it is not the fault's own, and what is refused, as a sentence."""
+    blocked = _blocked(items)
+    if blocked:
+        return "critical", f". They refuse {', '.join(blocked)}"
+    return None, f". Each request for {_resources(items)} that they match is refused"
 
 
 def _owner(row: RefusedOwner) -> str:
@@ -184,22 +204,36 @@ def _webhook_proof(cluster: Cluster, item: Webhook) -> EvidenceRef:
     )
 
 
-def _webhook_advice(items: list[Webhook]) -> str:
+def _webhook_advice(items: list[Webhook], *, waits_for_network: bool) -> str:
     first = items[0]
     kind = f"{first.kind.lower()}s" if first.kind else "validatingwebhookconfigurations"
     kind = shell_name(kind, "KIND")
     name = shell_name(first.configuration, "NAME")
     namespace = shell_name(first.namespace, "NAMESPACE")
     service = shell_name(first.service, "SERVICE")
+    circle = "its own webhook refuses its pods"
+    if waits_for_network:
+        circle = "its pods need the network whose agent it refuses"
     return (
         f"bring its server back: kubectl -n {namespace} get endpointslices,pods -o wide, and"
-        f" kubectl -n {namespace} describe service {service}. If it cannot come back because its"
-        " own webhook refuses its pods, let it pass for that time, which is your decision, as it"
+        f" kubectl -n {namespace} describe service {service}. If it cannot come back because"
+        f" {circle}, let it pass for that time, which is your decision, as it"
         f" switches its policy off: kubectl get {kind} {name} -o yaml > {name}.yaml, then kubectl"
         f" patch {kind} {name} --type=json -p"
         f' \'[{{"op":"replace","path":"/webhooks/{first.index}/failurePolicy","value":"Ignore"}}]\''
         f" for each of them, or kubectl delete {kind} {name}; put it back when its pods are ready."
-        " For good: let its namespaceSelector leave out its own namespace and kube-system"
+        f" For good: {_lasting(items)}"
+    )
+
+
+def _lasting(items: list[Webhook]) -> str:
+    """Return what keeps a webhook from standing in the way of a cluster that comes back."""
+    selector = "let its namespaceSelector leave out its own namespace and kube-system"
+    if not _takes_any(items, *NODES):
+        return selector
+    return (
+        f"{selector}; Nodes have no namespace, so that a webhook for them has failurePolicy Ignore"
+        " or does without them"
     )
 
 

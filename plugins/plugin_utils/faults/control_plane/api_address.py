@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...evidence.document import one_line, shell_name
-from ...models import api_server, doubled_addresses, kube_vip
+from ...models import api_server, doubled_addresses, kube_vip_logs
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
 from ...models.control_plane import Process
@@ -27,6 +27,7 @@ from ..base import (
     without_kubernetes,
 )
 from ..node import doubled_addresses as sharing
+from . import virtual_address
 
 SERVER = "kube-apiserver"
 # What keeps the control plane from starting while it runs: a kubelet starts static pods at once.
@@ -223,12 +224,12 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
     doubled = doubled_addresses.named(cluster, front.host)
     names = and_others([host.host for host in serving])
     holder, remedy = _holder(front, holders), _advice(front, failed, holders)
-    obstacle = kube_vip.Obstacle()
+    obstacle = kube_vip_logs.Obstacle()
     if doubled is not None:
         holder = f"; {sharing.clause(doubled)}"
         remedy = f"{sharing.advice(cluster, doubled)}. {_MEANWHILE}"
-    elif failed == CONNECTION and not holders and not _LOOPBACK.match(front.host):
-        obstacle = kube_vip.obstacle(cluster.hosts)
+    elif not holders and not _LOOPBACK.match(front.host):
+        obstacle = _obstacle(cluster, front, failed)
     if obstacle.clause:
         holder, remedy = f"{holder}{obstacle.clause}", f"{obstacle.advice}. {_MEANWHILE}"
     return Detection(
@@ -237,6 +238,20 @@ def _unreached(cluster: Cluster, front: _Front, serving: list[Host]) -> Detectio
         remedy,
         component=SERVER,
     )
+
+
+def _obstacle(cluster: Cluster, front: _Front, failed: str) -> kube_vip_logs.Obstacle:
+    """Return what keeps kube-vip from the address of the API, by its manifest or its logs."""
+    asking = virtual_address.asking(cluster, front.host)
+    if asking:
+        return kube_vip_logs.Obstacle(
+            virtual_address.clause(asking),
+            virtual_address.advice(asking),
+            tuple(row.proof for row in asking[: virtual_address.SHOWN]),
+        )
+    if failed != CONNECTION:
+        return kube_vip_logs.Obstacle()
+    return kube_vip_logs.obstacle(cluster.hosts)
 
 
 def _subject(front: _Front, failed: str) -> str:

@@ -14,6 +14,7 @@ from ...evidence import contract
 from ...evidence.answers.node.hangs import Hangs, RemoteMount, SilentDevice, Task
 from ...evidence.answers.node.system import System
 from ...evidence.document import one_line
+from ...models import remote_mounts
 from ...models.api_node import and_others
 from ...models.cluster import Host
 from ...models.result import EvidenceRef
@@ -62,11 +63,14 @@ def hanging(host: Host, document: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 def _hits(host: Host, answer: Hangs, cgroup: str) -> Iterator[Detection]:
     """Yield what hangs, with what it waits for."""
-    dead = [mount for mount in answer.mounts if mount.answers is False]
+    dead = list(filter(remote_mounts.is_silent, answer.mounts))
+    failed = list(filter(remote_mounts.reason, answer.mounts))
     locked = [task for task in answer.tasks if _is_locked(task)]
     tasks = _waiting(answer, locked)
     if dead or tasks:
         yield _hit(host, dead, answer.devices if tasks else (), tasks)
+    if failed:
+        yield _failed(host, failed)
     if len(locked) >= MANY:
         yield _locked(host, locked, cgroup)
     commands = [task for task in answer.tasks if _LVM.fullmatch(task.name) and task not in tasks]
@@ -102,13 +106,55 @@ def _hit(
     )
 
 
+def _failed(host: Host, mounts: Sequence[RemoteMount]) -> Detection:
+    """Report mounts that answer with an error, because nothing serves them any more."""
+    named = and_others([_with_volume(mount) for mount in mounts])
+    return Detection(
+        f"has mounts that are dead and still there: {named}; what reads them gets that error, and"
+        " containers that use them do not start",
+        tuple(_error(host, mount) for mount in mounts[:SHOWN]),
+        _remedy_of_failed(mounts),
+        host=host.host,
+        node=host.node,
+        component="mounts",
+    )
+
+
+def _with_volume(mount: RemoteMount) -> str:
+    """Return a dead mount with its volume and its error."""
+    parts = [remote_mounts.described(mount), remote_mounts.volume(mount)]
+    text = ", ".join(part for part in parts if part)
+    return f"{text}: {remote_mounts.reason(mount)}"
+
+
+def _error(host: Host, mount: RemoteMount) -> EvidenceRef:
+    path = one_line(mount.point, 300)
+    return EvidenceRef("file", host.host, path=path, text=f"statvfs: {mount.error}")
+
+
+def _remedy_of_failed(mounts: Sequence[RemoteMount]) -> str:
+    """Return what takes dead mounts away, and what has to be looked at first."""
+    paths = [remote_mounts.in_shell(mount) for mount in mounts[:SHOWN]]
+    first = "see that the server of the file system is back"
+    if any(remote_mounts.is_unserved(mount) for mount in mounts):
+        first = (
+            "see why the program that served them ended (the pod of the volume's driver was started"
+            " again or reached its memory limit), and that it runs"
+        )
+    return (
+        f"{first}; on the node umount -l {' '.join(dict.fromkeys(paths))}, then delete the pods"
+        " that use them, so that the driver mounts the volumes again"
+    )
+
+
 def _clauses(
     dead: Sequence[RemoteMount], devices: Sequence[SilentDevice], tasks: Sequence[Task]
 ) -> list[str]:
     """Return what does not answer and what waits, for a summary."""
     parts = []
     if dead:
-        parts.append(f"does not get an answer from {and_others([_mount(item) for item in dead])}")
+        silent = and_others([remote_mounts.described(item) for item in dead])
+        parts.append(f"does not get an answer from {silent}")
     if devices:
         named = and_others([_device(item) for item in devices])
         parts.append(f"waits for disks that complete no request: {named}")
@@ -119,7 +165,7 @@ def _clauses(
 
 
 def _answer(host: Host, mount: RemoteMount) -> EvidenceRef:
-    text = f"no answer: {_mount(mount)}"
+    text = f"no answer: {remote_mounts.described(mount)}"
     return EvidenceRef("file", host.host, path=one_line(mount.point, 300), text=text)
 
 
@@ -190,12 +236,6 @@ def _of_lvm(host: Host, tasks: Sequence[Task]) -> Detection:
         host=host.host,
         node=host.node,
         component="lvm",
-    )
-
-
-def _mount(item: RemoteMount) -> str:
-    return (
-        f"{one_line(item.source, 200)} ({one_line(item.type, 40)} at {one_line(item.point, 200)})"
     )
 
 

@@ -22,6 +22,7 @@ from ...models import (
     overlay_base,
     pod_start,
     pressure,
+    remote_mounts,
     runtime_proxy,
     storage_clients,
 )
@@ -47,7 +48,7 @@ from ..base import CheckResult, Detection, causes, cluster_check, without_kubern
 from ..known_causes import Source, explained, with_denial
 from ..node import wording
 from ..other_folders import with_cni, with_root
-from . import late_runtime, pod_errors, refused_tokens, system_pods
+from . import late_runtime, pod_errors, refused_tokens, system_pods, volume_driver
 
 # A kubelet tries again every few seconds to minutes. Where nothing is reported, images may be
 # large.
@@ -58,6 +59,7 @@ _BEFORE = re.compile(r"Failed to create pod sandbox: |rpc error: code = \w+ desc
 # A file system that the node mounts by a program of its own package.
 _REMOTE = re.compile(r"-t (?:nfs4?|cifs|smb3) |kubernetes\.io~(?:nfs|cifs)/")
 _HELPER = "nfs-helper-missing"  # a row of known messages
+_DEAD_MOUNTS = ("dead-mount-of-docker-volume", "fuse-program-ended", "mount-point-does-not-answer")
 _ID = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b")
 SILENT, SURE, OVERLAY = "", "of the node", "overlay"
 # The evidence of their node tells more of these than the row of known messages does.
@@ -84,7 +86,7 @@ def missing_rows(cluster: Cluster) -> list[Missing]:
     "Pods of a node do not start",
     severity="warning",
     applies="clusters whose API answers",
-    needs=("instances", "manifests", "kernel_log", "boot"),
+    needs=("instances", "manifests", "kernel_log", "boot", "system_pods"),
     cluster_needs=("pod_start", "nodes"),
     current_only=True,
     same_node=True,
@@ -240,7 +242,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     if main.trouble is not None:
         summary += f": {main.trouble.what}"
     clause, codes = _of_kernel(cluster, node, rows)
-    summary += _quoted(event, main) + _mount(main, view) + clause
+    summary += _quoted(event, main) + _mount(main, view) + _dead_mount(main, view) + clause
     advice, proofs = _advice(node, main.trouble), _event_proofs(cluster, event)
     refusal = refused_tokens.of_message(cluster, main.text)
     if refusal is not None:
@@ -248,7 +250,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
         advice = f"{refusal.advice}; {advice}"
         proofs += refusal.proofs
     hit = Detection(
-        f"{summary}; {_others(cluster, other_nodes)}",
+        f"{summary}; {_others(cluster, node, other_nodes)}",
         (*proofs, *_origin(cluster, main), *_proofs(cluster, rows)),
         advice,
         host=wording.host_name(view) if view is not None else None,
@@ -259,6 +261,7 @@ def _hit(cluster: Cluster, node: str, rows: Sequence[Waiting], other_nodes: int)
     hit = with_root(hit, kubelet_root.elsewhere(cluster, main))
     hit = dropped_settings.with_dropped(hit, hit.host, _dropped(cluster, main))
     hit = late_runtime.with_signs(hit, main, cluster.hosts_by_node().get(node))
+    hit = volume_driver.with_driver(hit, main, cluster.hosts_by_node().get(node))
     if _kind(main) in TOLD:
         return hit
     hit = with_denial(hit, _denial(main, view))
@@ -321,6 +324,20 @@ def _mount(main: Waiting, view: NodeView | None) -> str:
     )
 
 
+def _dead_mount(main: Waiting, view: NodeView | None) -> str:
+    """Return which remote mount of the node pods wait for, as a clause, where a message names it.
+
+    Only of what is known for a dead mount: other messages have the point of a mount that is well.
+    """
+    host = view.host if view is not None else None
+    if host is None or _kind(main).rpartition(" ")[2] not in _DEAD_MOUNTS:
+        return ""
+    mount = remote_mounts.quoted(host.remote_mounts, main.text)
+    if mount is None:
+        return ""
+    return f"; that mount is {remote_mounts.described(mount)}"
+
+
 def _runtime(view: NodeView | None) -> str:
     """Return the runtime of a node in brackets: a release of it may be the cause."""
     if view is None or not view.runtime:
@@ -356,11 +373,15 @@ def _shortened(message: str) -> str:
     return error_origin.shortened(_ID.sub(r"\1", _BEFORE.sub("", message)), 300)
 
 
-def _others(cluster: Cluster, other_nodes: int) -> str:
+def _others(cluster: Cluster, node: str, other_nodes: int) -> str:
     if other_nodes:
         return f"pods wait on {_nodes(other_nodes)} too"
     names = {view.name for view in views(cluster) if view.ready == "True"}
-    return "those of other nodes do" if len(names) > 1 else "it is the only Ready node"
+    if names - {node}:
+        return "those of other nodes do"
+    if names:
+        return "it is the only Ready node"
+    return "no node is Ready"
 
 
 def _nodes(count: int) -> str:

@@ -210,7 +210,10 @@ def _hit(cluster: Cluster, rows: list[_Saying]) -> Detection:
         host=host,
         node=node,
         component=pod.container,
-        because=system_pods.denied_network(first.host, pod.message),
+        because=(
+            *system_pods.denied_network(first.host, pod.message),
+            *system_pods.of_webhook(cluster, pod.message),
+        ),
         severity=first.severity,
     )
     if denial.line:

@@ -21,6 +21,7 @@ from ...parsers.known_message import EVENT, RUNTIMES
 from ..base import CheckResult, Detection, causes, cluster_check, without_kubernetes
 from ..known_causes import Source, explained
 from ..node import wording
+from . import late_docker
 
 LATE_SECONDS = 600  # after the grace period: volumes and networks are taken down by then
 # One workload that fails lies on one node often enough: two count that run elsewhere.
@@ -99,6 +100,8 @@ def _ending(cluster: Cluster, row: EndingPods) -> Detection:
         node=node,
         because=because,
     )
+    if not clause:
+        hit = late_docker.with_late_docker(cluster, hit, node)
     texts = [event.message for event in events]
     return explained(hit, PLACES, texts, source=Source(versions=cluster.versions(node)))
 

@@ -22,6 +22,7 @@ from ...models import (
     kubelet_root,
     pod_roles,
     pod_start,
+    refused_pods,
 )
 from ...models.api_node import and_others
 from ...models.cluster import Cluster, Host
@@ -281,6 +282,7 @@ def _hit(cluster: Cluster, rows: list[_Ending]) -> Detection:
             *_asks_itself(rows),
             *_of_kernel(rows),
             *denied_network(first.host, first.pod.line),
+            *of_webhook(cluster, first.pod.line),
         ),
         severity=severity,
     )
@@ -342,6 +344,14 @@ def _of_kernel(rows: Iterable[_Ending]) -> tuple[str, ...]:
     if not any(row.host is not None and row.host.network.is_loose for row in rows):
         codes.pop(LOOSE, None)
     return tuple(codes.values())
+
+
+def of_webhook(cluster: Cluster, line: str) -> tuple[str, ...]:
+    """Return KM176 where a line says that a webhook without a server refuses what a pod asks."""
+    name = refused_pods.webhook_in(line)
+    if name and name in refused_pods.dead_webhooks(cluster):
+        return ("KM176",)
+    return ()
 
 
 def place(node: str, host: Host | None, nodes: int) -> tuple[str | None, str | None]:

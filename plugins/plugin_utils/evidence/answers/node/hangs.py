@@ -26,6 +26,7 @@ class RemoteMount:
     type: str = ""
     source: str = ""
     answers: bool | None = None
+    error: str | None = None  # the errno with which it answers; older releases did not collect it
 
 
 @dataclass(frozen=True)

@@ -1,65 +1,49 @@
 # Copyright (c) kubemend contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why kube-vip does not hold the address of the API."""
+"""How a static pod of kube-vip reaches the API."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
 from ansible_collections.kubemend.remediation.plugins.plugin_utils.models import kube_vip
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.pod_errors import (
-    PodError,
-    PodErrors,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.models.system_pods import (
-    EndedPod,
-)
-from ansible_collections.kubemend.remediation.plugins.plugin_utils.parsers.known_message import (
-    Known,
-)
-
-KNOWN = Known("kube-vip-at-first-start", "it has no rights", "give it rights")
-LOCK = "error retrieving resource lock kube-system/plndr-cp-lock: forbidden"
+from tests.unit.support import vip_manifest
 
 
-@dataclass
-class Machine:
-    pod_errors: PodErrors = field(default_factory=PodErrors)
-    system_pods: tuple[Any, ...] = ()
-    host: str = "m1"
-
-
-def error(
-    line: str = LOCK, known: Known | None = KNOWN, container: str = "kube-vip"
-) -> dict[str, Any]:
-    pod = PodError("kube-system", "kube-vip-m1", container, "/x", line, known=known)
-    return {"pod_errors": PodErrors(True, (pod,))}
-
-
-def end(line: str = LOCK, known: Known | None = KNOWN) -> dict[str, Any]:
-    pod = EndedPod("kube-system", "kube-vip-m1", "kube-vip", 3, True, "/x", line, None, known=known)
-    return {"system_pods": (pod,)}
+def read(text, **more):
+    record = vip_manifest.record(text, **more)
+    data = {"folder": "/etc/kubernetes/manifests", "files": [record]}
+    return kube_vip.extract({"collectors": {"manifests": {"status": "ok", "data": data}}})
 
 
 @pytest.mark.parametrize(
-    ("fields", "is_told"),
+    ("text", "fields"),
     [
-        (error(), True),
-        (end(), True),
-        (error(known=None), False),  # it may be the consequence
-        (end(known=None), False),
-        (error(LOCK.replace("plndr-cp-lock", "plndr-svcs-lock")), False),
-        (error(container="kube-vip-cloud-provider"), False),
-        ({}, False),
+        (vip_manifest.text(), ("192.0.2.10", "", kube_vip.ADMIN, True)),
+        (vip_manifest.text(tag="v1.2.3"), ("192.0.2.10", "", kube_vip.ADMIN, False)),
+        (vip_manifest.text(tag="v1.2.20"), ("192.0.2.10", "", kube_vip.ADMIN, False)),
+        (
+            vip_manifest.text(kubernetes_addr="https://10.0.0.1:6443"),
+            ("192.0.2.10", "https://10.0.0.1:6443", kube_vip.ADMIN, True),
+        ),
+        (vip_manifest.text(k8s_config_file="/etc/vip.conf"), ("192.0.2.10", "", "", False)),
     ],
 )
-def test_what_keeps_it_from_its_work(fields: dict[str, Any], is_told: bool) -> None:
-    found = kube_vip.obstacle([Machine(), Machine(**fields)])
-    assert bool(found.clause) is is_told
-    assert (KNOWN.cause in found.clause) is is_told
-    assert found.advice == (KNOWN.advice if is_told else "")
-    assert len(found.proofs) == is_told
+def test_what_a_manifest_tells(text, fields):
+    vip = read(text)
+    assert (vip.address, vip.own_server, vip.kubeconfig, vip.takes_server) == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("kind: Pod\nmetadata: {name: kube-vip}\nspec: {containers: [{name: a, image: b}]}", {}),
+        ("kube-vip: [", {}),
+        ("kube-vip", {}),
+        (vip_manifest.text(), {"truncated": True}),
+        (None, {}),
+    ],
+)
+def test_what_is_no_kube_vip(text, more):
+    assert read(text, **more) is None

@@ -732,6 +732,30 @@ def test_what_is_no_obstacle_of_a_runtime(component, item):
     assert of_runtime(component, item) is None
 
 
+UNHEARD = (
+    'time="x" level=error msg="Handler for GET /v1.40/containers/json returned error: write unix'
+    ' /var/run/docker.sock->@: write: broken pipe"'
+)
+
+
+@pytest.mark.parametrize(
+    ("component", "item", "is_told"),
+    [
+        ("dockerd", entry(UNHEARD), True),
+        ("dockerd", entry(UNHEARD, last=NOW - 300), False),
+        ("dockerd", entry('time="x" level=error msg="write: broken pipe"'), False),
+        ("containerd", entry(UNHEARD), False),
+    ],
+)
+def test_answers_of_docker_whose_client_has_gone(component, item, is_told):
+    rows = [{"component": component, "entries": [vars(item)]}]
+    data = {"read_at": NOW, "components": rows}
+    document = {"collectors": {"repeated_errors": {"status": "ok", "data": data}}}
+    line = repeated_errors.unheard_docker(document)
+    assert line.startswith("Handler for GET") is is_told
+    assert bool(line) is is_told
+
+
 OF_KUBELET = HEAD + '"Failed to start" err="open /dev/kmsg: operation not permitted"'
 OF_PODS = HEAD + (
     '"Error syncing pod" err="failed to set bridge addr: \\"cni0\\" already has an IP address'

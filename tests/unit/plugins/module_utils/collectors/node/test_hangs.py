@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Processes that wait in the kernel, mounts that do not answer, and zombies."""
 
+import errno
 import json
 import os
 import signal
@@ -70,22 +71,49 @@ def test_remote_mounts_are_asked_and_others_are_not(tmp_path):
         ]
     )
     assert hangs.mounts(table) == [
-        {"point": str(tmp_path), "type": "nfs4", "source": "server:/a b", "answers": True},
-        {"point": "/none", "type": "fuse.sshfs", "source": "me@host:/", "answers": True},
+        {
+            "point": str(tmp_path),
+            "type": "nfs4",
+            "source": "server:/a b",
+            "answers": True,
+            "error": None,
+        },
+        {
+            "point": "/none",
+            "type": "fuse.sshfs",
+            "source": "me@host:/",
+            "answers": True,
+            "error": "ENOENT",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "reply"),
+    [(errno.ENOTCONN, "ENOTCONN"), (errno.ESTALE, "ESTALE"), (99999, "?"), (None, "?")],
+)
+def test_a_mount_without_its_program_answers_with_an_error(monkeypatch, number, reply):
+    def statvfs(_point):
+        raise OSError(number, "an error")
+
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    assert hangs.answering(["/dead"], 5) == {"/dead": reply}
+    assert [(row["answers"], row["error"]) for row in hangs.mounts(LINE % ("/a", "fuse", "x"))] == [
+        (True, reply)
     ]
 
 
 def test_a_mount_that_does_not_answer_costs_its_time_only(monkeypatch):
     monkeypatch.setattr(os, "statvfs", lambda point: time.sleep(30 if point == "/dead" else 0))
     begin = time.monotonic()
-    assert hangs.answering(["/dead", "/well"], 0.5) == {"/dead": False, "/well": True}
+    assert hangs.answering(["/dead", "/well"], 0.5) == {"/dead": None, "/well": ""}
     assert time.monotonic() - begin < 10
 
 
 def test_who_asks_a_dead_mount_holds_nothing_open(monkeypatch):
     monkeypatch.setattr(os, "statvfs", lambda point: time.sleep(30))
     read, write = os.pipe()
-    assert hangs.answering(["/dead"], 0.1) == {"/dead": False}
+    assert hangs.answering(["/dead"], 0.1) == {"/dead": None}
     os.close(write)
     os.set_blocking(read, False)
     assert os.read(read, 1) == b""  # its end: no child holds the other one

@@ -79,6 +79,40 @@ def test_disks_that_complete_no_request(world, data, words, remedy):
         assert any(one.path.startswith("/sys/block/") for one in finding.evidence if one.path)
 
 
+OF_CSI = "/var/lib/kubelet/pods/656f7d40-7c02/volumes/kubernetes.io~csi/pvc-d899/mount"
+ENDED = {"point": OF_CSI, "type": "fuse.ceph-fuse", "source": "ceph-fuse", "answers": True}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "remedy"),
+    [
+        (
+            {"error": "ENOTCONN"},
+            "the volume pvc-d899 of the pod with UID 656f7d40-7c02: transport endpoint is not",
+            f"umount -l {OF_CSI}",
+        ),
+        ({"error": "ENOTCONN", "point": "/mnt/a b"}, "(fuse.ceph-fuse at /mnt/a b)", "-l PATH,"),
+        ({"error": "ESTALE", "type": "nfs4"}, "stale file handle", "server of the file system"),
+        ({"error": "EHOSTDOWN", "type": "cifs"}, "host is down", "server of the file system"),
+        # root may not look at it; older releases did not collect the error
+        ({"error": "EACCES"}, "", ""),
+        ({"error": None}, "", ""),
+        ({}, "", ""),
+    ],
+)
+def test_mounts_whose_program_or_server_ended(world, changes, words, remedy):
+    data = {"mounts": [{**ENDED, **changes}]}
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": data}
+    verdict, findings = of_w1(world, "KM607")
+    assert verdict == ("present" if words else "clear")
+    assert len(findings) == bool(words)
+    for finding in findings:
+        assert words in finding.summary
+        assert remedy in finding.remedy
+        assert (finding.component, finding.severity) == ("mounts", "warning")
+        assert [one.text for one in finding.evidence] == [f"statvfs: {changes['error']}"]
+
+
 STARTER = {"pid": 7, "name": "runc:[2:INIT]", "wchan": "register_shrinker_prepared"}
 
 

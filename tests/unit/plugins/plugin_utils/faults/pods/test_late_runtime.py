@@ -78,3 +78,52 @@ def test_a_sandbox_whose_name_is_reserved_may_wait_for_its_network(world):
     found = late(world, event)
     assert "is reserved for" in found.summary
     assert "first to look at" not in found.summary
+
+
+OF_CRIO = "error reserving {} name k8s_a-1_default_cb2eb967_0 for id a8866e680f49: name is reserved"
+LONG, SHORT = "2027-01-15T07:12:00Z", "2027-01-15T07:52:00Z"
+SILENT = {"point": "/a", "type": "nfs4", "source": "x", "answers": False}
+GONE = {**SILENT, "type": "fuse", "answers": True, "error": "ENOTCONN"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "since", "found", "is_left"),
+    [
+        ("pod", LONG, {}, True),
+        ("ctr", LONG, {}, True),
+        # a slow disk takes minutes
+        ("pod", SHORT, {}, False),
+        ("pod", LONG, {"tasks": [TASK]}, False),
+        ("pod", LONG, {"mounts": [SILENT]}, False),
+        ("pod", LONG, {"mounts": [GONE]}, False),
+    ],
+)
+def test_cri_o_may_keep_the_name_of_an_attempt_that_ended(world, kind, since, found, is_left):
+    hangs(world, **found)
+    event = ("FailedCreatePodSandBox", OF_CRIO.format(kind))
+    wait(world, "w1", "DaemonSet/a", 1, "ContainerCreating", "", event, since)
+    (finding,) = judged(world, "KM600")[1]
+    assert ("most likely keeps the name" in finding.summary) is is_left
+    assert ("restart crio" in finding.remedy) is is_left
+
+
+def test_an_attempt_at_a_stage_is_not_given_up(world):
+    hangs(world)
+    text = (
+        "kubelet may be retrying requests that are timing out in CRI-O due to system load."
+        " Currently at stage container runtime creation: context deadline exceeded:"
+        f" {OF_CRIO.format('ctr')}"
+    )
+    for owner in ("ReplicaSet/a", "ReplicaSet/b"):
+        event = ("Failed", f"Error: {text}")
+        wait(world, "w1", owner, 1, "CreateContainerError", "", event, LONG)
+    (finding,) = judged(world, "KM600")[1]
+    assert "restart crio" not in finding.remedy
+
+
+def test_without_a_look_at_processes_no_restart_is_advised(world):
+    world.documents["w1"]["collectors"].pop("hangs", None)
+    event = ("FailedCreatePodSandBox", OF_CRIO.format("pod"))
+    wait(world, "w1", "DaemonSet/a", 1, "ContainerCreating", "", event, LONG)
+    (finding,) = judged(world, "KM600")[1]
+    assert "restart" not in finding.remedy

@@ -357,6 +357,32 @@ def test_a_container_that_the_machine_keeps_from_its_start_does_not_end(world, m
     assert [item.code for item in found] == codes
 
 
+VOLUME = "/var/lib/kubelet/pods/656f7d40-7c02/volumes/kubernetes.io~csi/pvc-d899/mount"
+NOT_MADE = (
+    "Error: failed to start container: Error response from daemon: error while creating mount"
+    " source path '{0}': mkdir {0}: file exists"
+)
+UNCONNECTED = 'Error: failed to stat "{0}": stat {0}: transport endpoint is not connected'
+
+
+@pytest.mark.parametrize(
+    ("state", "text", "path", "codes"),
+    [
+        ("CrashLoopBackOff", NOT_MADE, VOLUME, ["KM600"]),
+        ("CreateContainerError", UNCONNECTED, VOLUME, ["KM600"]),
+        # a folder that the workload names, which may be a file
+        ("CrashLoopBackOff", NOT_MADE, "/mnt/data", ["KM610"]),
+    ],
+)
+def test_a_dead_mount_of_a_volume_is_of_the_node(world, state, text, path, codes):
+    mount = {"point": VOLUME, "type": "fuse.ceph-fuse", "source": "ceph-fuse", "answers": True}
+    world.documents["w1"]["collectors"]["hangs"] = {"status": "ok", "data": {"mounts": [mount]}}
+    wait(world, state=state, event=("Failed", text.format(path)))
+    found = world.judge(faults={"KM600", "KM610"}, deep=True).findings
+    assert [item.code for item in found] == codes
+    assert ["fuse.ceph-fuse" in item.summary for item in found] == [codes == ["KM600"]]
+
+
 def test_the_answer_of_the_registry_is_quoted(world):
     answer = "unexpected status from HEAD request to https://reg.example/v2/a: 403 Forbidden"
     text = f'Failed to pull image "reg.example/a:1": {"wrapped: " * 30}{answer}'
@@ -818,3 +844,20 @@ def test_the_mount_of_a_subpath_may_be_the_nodes(world, verb, severity):
     (found,) = judged(world, "KM610")[1]
     assert found.severity == severity
     assert ("no fault of a node" in found.summary) == (severity == "info")
+
+
+@pytest.mark.parametrize(
+    ("ready", "words"),
+    [
+        (("w1", "m1"), "those of other nodes do"),
+        (("m1",), "those of other nodes do"),
+        (("w1",), "it is the only Ready node"),
+        ((), "no node is Ready"),
+    ],
+)
+def test_what_other_nodes_do(world, ready, words):
+    wait(world, event=("FailedCreatePodSandBox", "no IPs available"))
+    for node in world.data("api", "nodes")["items"]:
+        node["ready"] = "True" if node["name"] in ready else "False"
+    (finding,) = judged(world, "KM600")[1]
+    assert words in finding.summary
