@@ -127,6 +127,8 @@ GENERIC = frozenset(
 )
 # What says only that something fails, so that the error within it tells whose it is.
 _SYMPTOMS = frozenset((CREATE, DEADLINE, ERRNO, MOUNT, MOUNT_SERVER, MOUNT_TIMEOUT, PULL))
+# A runtime lacks or cannot use its own parts, whatever a workload asks for.
+_OF_RUNTIME_ALONE = frozenset((BUS, PROGRAM, SHIM, STORE))
 MOUNT_REASONS = frozenset(("FailedMount", "FailedMapVolume", "FailedAttachVolume"))
 
 
@@ -714,6 +716,8 @@ def may_be_of_one(kind: str) -> bool:
 def is_of_machine(kind: str) -> bool:
     """Tell whether only the machine of a node brings about a kind of trouble."""
     cause = kind.rpartition(" ")[2]
+    if base(kind) in _OF_RUNTIME_ALONE:
+        return True
     return kind == DOCKER_TOO_NEW or cause == OF_MACHINE or cause in known_message.OF_NODES
 
 

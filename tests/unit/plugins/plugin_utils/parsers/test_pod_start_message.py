@@ -666,3 +666,18 @@ def test_a_mount_that_failed_says_what_the_error_of_any_program_means():
     trouble = message.trouble("FailedMount", text + " in $PATH")
     assert trouble.kind == f"{message.MOUNT} plain-error"
     assert "mount.x" in trouble.what
+
+
+@pytest.mark.parametrize(
+    ("text", "is_of_machine"),
+    [
+        # of a real CRI-O 1.34
+        ("fork/exec /usr/bin/conmon: no such file or directory", True),
+        ("layer not known", True),
+        ("failed to pull image: connection refused", False),
+    ],
+)
+def test_what_a_runtime_lacks_is_of_the_machine(text, is_of_machine):
+    cause = message.trouble("CreateContainerError", text)
+    kind = cause.kind if cause is not None else ""
+    assert message.is_of_machine(kind) is is_of_machine
