@@ -39,5 +39,9 @@ class RuntimeConfigEmptied(Incident):
     def expect(self, cluster, target):
         return {("KM508", target, "containerd")}
 
+    def consequences(self, cluster, target):
+        # Its default is another folder of network plugins than the lab's.
+        return {("KM604", target, None)}
+
 
 INCIDENT = RuntimeConfigEmptied()

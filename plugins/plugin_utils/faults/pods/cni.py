@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ....module_utils.shared.text import counted
@@ -369,8 +370,16 @@ def missing_program(host: Host, document: Mapping[str, Any]) -> Iterator[CheckRe
             absent = [name for name in dict.fromkeys(names) if name and name not in there]
             outcome = CheckResult()
             if absent:
-                outcome = present(_missing(host, cni, file, absent))
+                hit = replace(_missing(host, cni, file, absent), because=_of_runtime(document))
+                outcome = present(hit)
     yield outcome
+
+
+def _of_runtime(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fault of a runtime that looks in its default folder: its file was emptied."""
+    if contract.answer(document, Runtime).emptied:
+        return ("KM508",)
+    return ()
 
 
 def _without_files(host: Host, cni: Cni, file: CniFile) -> Detection:

@@ -161,6 +161,17 @@ def test_programs(world, programs, absent):
         assert f"does not find {absent} in /opt/cni/bin" in finding.summary
 
 
+@pytest.mark.parametrize(
+    ("emptied", "because"), [("/etc/containerd/config.toml", ("KM508",)), (None, ())]
+)
+def test_a_runtime_whose_configuration_was_emptied_looks_elsewhere(world, emptied, because):
+    cni(world, programs=["portmap"])
+    runtime = {"kind": "containerd", "emptied": emptied}
+    world.documents["w1"]["collectors"]["runtime"] = {"status": "ok", "data": runtime}
+    _verdict, (found,) = of_w1(world, "KM604")
+    assert found.because == because
+
+
 def test_what_may_not_be_read_leaves_the_order_unknown(world):
     cni(world, files=[file("05-x.conflist", "", error="denied"), CALICO, FLANNEL])
     assert {of_w1(world, code)[0] for code in ("KM602", "KM603", "KM604")} == {"unknown"}
