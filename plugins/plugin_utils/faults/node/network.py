@@ -98,7 +98,7 @@ PRESSURES = {
     needs=("kubelet", "cni"),
     cluster_needs=("nodes",),
     current_only=True,
-    explained_by=_WITHOUT_MODULES,
+    explained_by=_WITHOUT_MODULES | causes("KM604"),
     same_node=True,
 )
 def uninitialised(cluster: Cluster) -> Iterator[CheckResult]:

@@ -421,13 +421,14 @@ def _missing(host: Host, cni: Cni, file: CniFile, absent: Sequence[str]) -> Dete
                 "file",
                 host.host,
                 path=folders,
-                text=f"has {and_others(list(cni.programs or ()), 12)}",
+                text=f"has {and_others(list(cni.programs or ()), 12) or 'no program'}",
             ),
         ),
         f"put {names} into {folders}: the package kubernetes-cni or the archive of"
         " containernetworking/plugins has bridge, host-local, loopback and portmap; other programs"
         " are installed by the network plugin's own pod on that node, whose restart brings them"
-        " again",
+        " again. Where they are in another folder, name it in the runtime's configuration (bin_dir"
+        " or bin_dirs of containerd, plugin_dirs of CRI-O) and restart the runtime",
         host=host.host,
         node=host.node,
     )

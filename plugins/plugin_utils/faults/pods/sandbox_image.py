@@ -24,9 +24,12 @@ from . import node_pods
 
 TIMES = 3  # a registry that does not answer once is no fault
 _IMAGE = re.compile(
-    r"(?:sandbox image|pulling image|pull image|infra image) \\?\"?([A-Za-z0-9_./:@-]+)",
+    r"(?:(?:sandbox image|pulling image|pull image|infra image) \\?\"?|docker://)"
+    r"([A-Za-z0-9_./:@-]*[A-Za-z0-9])",
     re.IGNORECASE,
 )
+
+_NAME = re.compile(r"[A-Za-z0-9_./:@-]{1,253}")
 
 
 @cluster_check(
@@ -95,11 +98,10 @@ def _hit(
     place: (host, node)
     host: None where it was not audited
     """
-    match = _IMAGE.search(message)
-    image = match.group(1)[:253] if match else "IMAGE"
+    setting = host.sandbox_setting if host is not None else None
+    image = _image(message, setting)
     reason = pod_start_message.pull(message)
     because = f", because {reason.what}" if reason is not None else ""
-    setting = host.sandbox_setting if host is not None else None
     ignored, advice = _unread_registry(host, message)
     hit = Detection(
         f"no new pod starts: the runtime lacks the image of the sandbox ({image}"
@@ -107,15 +109,26 @@ def _hit(
         f" cannot pull it{because}{ignored}",
         (proof,),
         f"{advice}pull it on that node (crictl pull {image}), or bring it there (ctr -n k8s.io"
-        " images import, with docker: docker load); or name an image that the node reaches in the"
-        " runtime's configuration (sandbox_image, pinned_images.sandbox, pause_image; with docker"
-        " --pod-infra-container-image of the kubelet or of cri-dockerd) and restart it; see what"
-        " removed it: image collectors besides the kubelet take what no container names",
+        " images import, with CRI-O: podman load, with docker: docker load); or name an image that"
+        " the node reaches in the runtime's configuration (sandbox_image, pinned_images.sandbox,"
+        " pause_image; with docker --pod-infra-container-image of the kubelet or of cri-dockerd)"
+        " and restart it; see what removed it: image collectors besides the kubelet take what no"
+        " container names",
         host=place[0],
         node=place[1],
     )
     kind = reason.kind if reason is not None else ""
     return with_dropped(hit, place[0], of_sandbox(host, image, kind))
+
+
+def _image(message: str, setting: SandboxSetting | None) -> str:
+    """Return the image of sandboxes, which not all messages of CRI-O name."""
+    match = _IMAGE.search(message)
+    if match is not None:
+        return match.group(1)[:253]
+    if setting is not None and _NAME.fullmatch(setting.image):
+        return setting.image
+    return "IMAGE"
 
 
 def _unread_registry(host: Host | None, message: str) -> tuple[str, str]:

@@ -681,3 +681,26 @@ def test_what_a_runtime_lacks_is_of_the_machine(text, is_of_machine):
     cause = message.trouble("CreateContainerError", text)
     kind = cause.kind if cause is not None else ""
     assert message.is_of_machine(kind) is is_of_machine
+
+
+CRIO_SANDBOX = (
+    "Failed to create pod sandbox: rpc error: code = Unknown desc = creating pod sandbox with name"
+    ' "k8s_d-lqww8_default_673a9069-9ca6-4ecb-9967-b2e32dd80ad3_0": '
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_image"),
+    [
+        # of a real CRI-O 1.34
+        (
+            "unable to try pulling possible OCI artifact: build image source: pinging container"
+            ' registry registry.k8s.io: Get "https://registry.k8s.io/v2/": no such host',
+            True,
+        ),
+        ("initializing source docker://registry.k8s.io/pause:3.9: reading manifest 3.9", True),
+        ("identifier is not a container", False),
+    ],
+)
+def test_the_image_of_a_sandbox_that_crio_makes(error, is_image):
+    assert message.is_of_sandbox_image(CRIO_SANDBOX + error) is is_image

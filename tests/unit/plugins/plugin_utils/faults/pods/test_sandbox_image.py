@@ -30,6 +30,26 @@ def test_the_image_and_why_it_cannot_be_pulled(world):
     assert found["KM600"].because == ("KM605",)
 
 
+@pytest.mark.parametrize(
+    ("image", "command"),
+    [
+        ("registry.k8s.io/pause:9.9", "crictl pull registry.k8s.io/pause:9.9"),
+        ("a b", "crictl pull IMAGE"),
+    ],
+)
+def test_an_image_that_only_the_configuration_names(world, image, command):
+    """As CRI-O 1.34 says it."""
+    text = (
+        'creating pod sandbox with name "k8s_d-1": unable to try pulling possible OCI artifact:'
+        ' build image source: pinging container registry registry.k8s.io: Get "https://x/v2/":'
+        " dial tcp: lookup registry.k8s.io: no such host"
+    )
+    wait(world, event=("FailedCreatePodSandBox", f"Failed to create pod sandbox: {text}"))
+    cri(world)["config"].update(sandbox_image=image, sandbox_image_by="/etc/x:2")
+    _verdicts, (finding,) = judged(world, "KM605")
+    assert command in finding.remedy
+
+
 def test_what_is_over_or_of_another_image_is_clear(world):
     wait(world, event=("Failed", 'Failed to pull image "a": no such host'))
     assert judged(world, "KM605") == (["clear"], [])
