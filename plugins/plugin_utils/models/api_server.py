@@ -51,6 +51,10 @@ _IN_USE = re.compile(r"listen\S* .{0,200}address already in use")
 _LINE = 600
 
 
+# Of an API server that ends for another reason: its own end breaks off what it asks etcd.
+_CANCELED = re.compile(r"(?:context|operation was) cancell?ed")
+
+
 @dataclass(frozen=True)
 class EtcdFailure:
     """Why an API server does not reach one endpoint of etcd, an empty one where it is not told.
@@ -184,7 +188,7 @@ def _by_log(document: Mapping[str, Any], plane: ControlPlane) -> list[EtcdFailur
         for url in endpoints(plane):
             place = url.rpartition("//")[2].rstrip("/")
             quoted = _QUOTED.findall(line)
-            if place in line and quoted:
+            if place in line and quoted and not _CANCELED.search(quoted[-1]):
                 text = one_line(quoted[-1], 200)
                 failures[url] = EtcdFailure(url, kind_of(text), text, line)
     return list(failures.values())

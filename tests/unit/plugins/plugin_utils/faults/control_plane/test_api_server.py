@@ -147,6 +147,19 @@ def test_another_connection_that_fails_is_no_etcd(world):
     assert verdict(world, "KM170") == "clear"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "transport: Error while dialing: dial tcp 127.0.0.1:2379: operation was canceled",
+        "transport: authentication handshake failed: context canceled",
+    ],
+)
+def test_what_its_own_end_breaks_off_tells_nothing_of_etcd(world, error):
+    """As kube-apiserver 1.36 logs it while it ends over a flag, or is killed."""
+    down(world, REFUSED.rpartition(' desc = "')[0] + f' desc = "{error}"')
+    assert not found(world, "KM170")
+
+
 def test_a_server_that_is_silent_while_etcd_does_not_answer(world):
     none = health(None, error="timed out")
     give(world, livez=none, readyz=none, version=none)
