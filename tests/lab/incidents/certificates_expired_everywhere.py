@@ -14,5 +14,9 @@ class CertificatesExpiredEverywhere(CertificatesExpired):
     def masters(self, cluster, target):
         return cluster.of_role("master")
 
+    def consequences(self, cluster, target):
+        # No etcd runs then.
+        return super().consequences(cluster, target) | {("KM115", None, None)}
+
 
 INCIDENT = CertificatesExpiredEverywhere()
