@@ -24,6 +24,11 @@ OTHERS = {
         "the etcd client key of a master's API server was missing for some minutes, and its"
         " scheduler and controller manager ended"
     ),
+    "crio-parts-missing": (
+        "a worker of CRI-O 1.34 lacks conmon, and CRI-O of a master names an image of sandboxes"
+        " that is not there"
+    ),
+    "crio-refused-containers": "CRI-O 1.34 can make no container of the control plane",
     "interrupted-change": "a repair was killed between its steps",
     "k3s-containerd-template": (
         "the template for the containerd of an agent of K3s is no TOML, so that containerd and the"

@@ -82,7 +82,7 @@ def _proofs(page: Page, entry: Entry, indent: int) -> None:
         more.append(f"+{counted(len(group.hosts) - 1, 'more host')}{other}")
     if more and (lines or group.other_evidence):
         margin = len(LABEL) if lines else 2
-        page.line(" " * (indent + margin) + f"({', '.join(more)}, all in report.json)")
+        page.prose(f"({', '.join(more)}, all in report.json)", indent=indent + margin)
 
 
 def _fix(page: Page, group: Group, run: Run, indent: int) -> None:

@@ -149,11 +149,11 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         ("present", "unknown"), "no lab fills a database; control_plane/test_etcd_space.py has some"
     ),
     "KM170": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before api_server was read; control_plane/test_api_server.py has them",
     ),
     "KM171": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before api_server was read; control_plane/test_api_server.py has them",
     ),
     "KM172": dict.fromkeys(
@@ -161,18 +161,18 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         "no lab cluster is short of memory; control_plane/test_api_server.py has them",
     ),
     "KM173": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before api_server was read; control_plane/test_api_server.py has them",
     ),
     "KM174": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         (
             "recorded before static_pod_paths was read;"
             " control_plane/test_static_pod_volumes.py has them"
         ),
     ),
     "KM175": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before api_server was read; control_plane/test_api_server.py has them",
     ),
     "KM176": dict.fromkeys(
@@ -208,7 +208,7 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
         "recorded before the networks of Nodes were read; node/test_pod_networks.py has them",
     ),
     "KM533": dict.fromkeys(
-        ("present", "clear"),
+        ("present",),
         "recorded before resolvers were read; node/test_pod_resolver.py has them",
     ),
     "KM550": dict.fromkeys(
@@ -276,18 +276,18 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     },
     "KM142": {"present": "no lab damages a member; control_plane/test_etcd_space.py has some"},
     "KM143": dict.fromkeys(
-        ("present", "unknown"), "no lab fills a database; control_plane/test_etcd_space.py has some"
+        ("present",), "no lab fills a database; control_plane/test_etcd_space.py has some"
     ),
     "KM536": {"present": "no lab has such a release; node/test_known_defects.py has them"},
     "KM144": {
         "present": "a lab's etcd does not sync; control_plane/test_etcd_speed.py has slow ones"
     },
     "KM148": dict.fromkeys(
-        ("present", "unknown"),
+        ("present",),
         "recorded clusters have no learner; control_plane/test_etcd_quorum.py",
     ),
     "KM149": dict.fromkeys(
-        ("present", "unknown"),
+        ("present",),
         "a lab has one release; control_plane/test_etcd_quorum.py has others",
     ),
     "KM150": {"present": "no lab damages a member; control_plane/test_etcd_quorum.py has some"},
@@ -331,12 +331,6 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
     "KM411": {
         "present": (
             "no lab fills the machine that it runs on with threads; limits/test_kernel.py has some"
-        )
-    },
-    "KM410": {
-        "clear": (
-            "every runtime of the lab comes with LimitNOFILE=infinity; limits/test_process.py has"
-            " others"
         )
     },
     "KM409": {
@@ -393,22 +387,13 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             " node/test_repeated_errors.py has them"
         )
     },
-    "KM600": dict.fromkeys(
-        ("present",), "recorded before pod_start was read; pods/test_node_pods.py has them"
-    ),
     "KM601": dict.fromkeys(
         ("present",),
         "recorded before memory cgroups were counted; pods/test_cgroups.py has them",
     ),
-    "KM602": dict.fromkeys(
-        ("present", "clear"), "recorded before cni was read; pods/test_cni.py has them"
-    ),
+    "KM602": dict.fromkeys(("present",), "recorded before cni was read; pods/test_cni.py has them"),
     "KM603": dict.fromkeys(("present",), "recorded before cni was read; pods/test_cni.py has them"),
     "KM604": dict.fromkeys(("present",), "recorded before cni was read; pods/test_cni.py has them"),
-    "KM605": dict.fromkeys(
-        ("present",),
-        "recorded before pod_start was read; pods/test_sandbox_image.py has them",
-    ),
     "KM607": dict.fromkeys(
         ("present",), "recorded before hangs was read; pods/test_hangs.py has them"
     ),
@@ -435,7 +420,13 @@ WITHOUT_RECORD: dict[str, dict[str, str]] = {
             "recorded before next_start was read; node/test_next_program_start.py,"
             " node/test_next_boot.py and node/test_automatic_upgrades.py have them",
         )
-        for code in ("KM701", "KM702", "KM703", "KM705", "KM706")
+        for code in ("KM702", "KM703", "KM705", "KM706")
+    },
+    "KM701": {
+        "present": (
+            "no lab node was recorded with a configuration that its next start refuses;"
+            " node/test_next_program_start.py has them"
+        )
     },
     **{
         code: {
