@@ -343,10 +343,11 @@ _CREATE = _table(
         NODE,
         r"failed to get sandbox image|failed (?:pulling|to pull) (?:sandbox |infra )?image"
         r" \\?\"\S*pause|unable to pull (?:sandbox|pause) image|creating pod sandbox: .{0,80}pause"
-        # CRI-O pulls no other image while it makes a sandbox; not all releases name it.
-        r"|creating pod sandbox with name [^\n]{1,300}?\": [^\n]{0,200}?(?:docker://|OCI artifact"
-        r"|pinging (?:container|docker) registry|[Rr]eading manifest|[Mm]anifest unknown"
-        r"|Source image rejected)",
+        # CRI-O pulls no other image while it makes a sandbox. Where it names it, a known message
+        # tells it.
+        r"|creating pod sandbox with name [^\n]{1,300}?\": (?![^\n]{0,200}docker://)[^\n]{0,200}?"
+        r"(?:OCI artifact|pinging (?:container|docker) registry|[Rr]eading manifest"
+        r"|[Mm]anifest unknown|Source image rejected)",
         "the runtime lacks the image of the sandbox and cannot pull it",
         "pull the image that the message names on that node, or let the runtime use one that it"
         " reaches (KM605)",
