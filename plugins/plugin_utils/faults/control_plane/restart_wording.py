@@ -56,12 +56,12 @@ def short(end: End) -> str:
     return f"{_SHORT[end.kind]}{excuse}{at(end)}"
 
 
-def at(end: End) -> str:
+def at(end: End, word: str = "at") -> str:
     """Return when it ended, for a summary."""
     time = moment(end.at)
     if time is None:
         return ""
-    return f" at {time:%Y-%m-%dT%H:%M:%SZ}"
+    return f" {word} {time:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def clause(end: End, use: FileUse) -> str:
@@ -168,10 +168,10 @@ def _unknown(end: End, use: FileUse) -> str:
     unread = ", ".join(_BESIDE.get(name, one_line(name, 120)) for name in end.unread)
     if unread:
         unread = f" (not read: {unread})"
-    when = at(end)
+    word = "at"
     if "containers" in end.unread:  # only the start of the next container is known
-        when = when.replace(" at ", " before ", 1)
-    return f"it ended{when}{code}, and why is not known{unread}"
+        word = "before"
+    return f"it ended{at(end, word)}{code}, and why is not known{unread}"
 
 
 _CLAUSES = {

@@ -31,9 +31,8 @@ ADVICE = (
     " shows whether any name below it gets an answer. Where the domain is not needed, keep it out"
     " of that file: with netplan, use-domains: false in dhcp4-overrides and dhcp6-overrides, and"
     " accept-ra: false; with systemd-networkd, UseDomains=no in [DHCPv4] and [IPv6AcceptRA]. Or"
-    " name a file"
-    " without it as resolvConf of the kubelet, and restart the kubelet. Pods that are made after"
-    " that do not get the domain"
+    " name a file without it as resolvConf of the kubelet, and restart the kubelet. Pods that are"
+    " made after that do not get the domain"
 )
 
 

@@ -202,14 +202,15 @@ def test_an_error_shows_its_text_and_the_way_out_once_for_each_host_and_collecto
         Lack(KEY, "w2", "kubelet", "error", "no systemd"),
         Lack(KEY, "m1", "etcd", "denied", "EACCES"),
         Lack(KEY, "m1", "nodes", "timeout", ""),
+        Lack(KEY, "m2", "instances", "starting", ""),
         Lack(KEY, "m1", "x", "absent", ""),
     )
     lines = conclusion.reasons(lacks)
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert sum("no systemd" in line for line in lines) == 1
     assert all(
         conclusion.WAYS_OUT[status] in line
-        for status, line in zip(("denied", "error", "timeout"), lines, strict=True)
+        for status, line in zip(("denied", "error", "starting", "timeout"), lines, strict=True)
     )
     result = replace(
         CLEAN,
@@ -248,6 +249,17 @@ def test_judging_keeps_what_collectors_said(world):
     assert conclusion.reasons([found["w1", "swap"]])
     world.api.update(status="error", reason="connection refused", collectors={})
     assert any(one.reason == "connection refused" for one in world.judge().lacks)
+
+
+def test_what_the_node_of_the_api_lacks_is_not_the_api_s_reason(world):
+    world.api.update(status="error", reason="connection refused", collectors={})
+    host = world.api["host"]
+    running = world.data(host, "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != "kube-scheduler"]
+    clock = world.data(host, "system")["clock"]
+    world.manifest(host, "kube-scheduler", "--v=2", mtime=clock - 10)
+    lacks = {one.collector: one for one in world.judge(faults={"KM114"}).lacks if one.host == host}
+    assert (lacks["instances"].status, lacks["instances"].reason) == ("starting", "")
 
 
 def test_advice_carries_a_risk_only_where_a_step_does_it():

@@ -180,6 +180,8 @@ def test_a_young_server_is_not_judged_yet(world):
     for code in ("KM170", "KM175"):
         assert found(world, code) == []
         assert verdict(world, code) == "unknown"
+    (row,) = [row for row in world.judge(faults={"KM175"}).verdicts if row.host == "m1"]
+    assert [(lack.collector, lack.status) for lack in row.missing] == [("api_server", "starting")]
 
 
 @pytest.mark.parametrize("status", [401, 403])

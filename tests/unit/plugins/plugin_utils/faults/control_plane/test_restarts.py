@@ -469,6 +469,28 @@ def test_evidence_of_another_shape_is_never_a_finding(world, data):
     assert not found(world)
 
 
+def test_of_an_end_that_nothing_shows_only_the_next_start_is_known(world):
+    restarts(world, [row(695, 5)])
+    (one,) = found(world)
+    says(one.summary, "ended before 2027-01-15T07:48:25Z")
+
+
+def test_a_container_that_cannot_be_made_is_told_before_an_older_end(world):
+    running = world.data("m2", "instances")["processes"]
+    running[:] = [one for one in running if one["component"] != SCHEDULER]
+    restarts(world, [row(9000, 2, 700, exit_code=137, reason="OOMKilled")])
+    kubelet = (
+        "2027-01-15T07:59:00+0000 m2 kubelet[7]: E0115 07:59:00.000000 7 pod_workers.go:1324]"
+        ' "Error syncing pod, skipping" err="failed to \\"StartContainer\\" for'
+        ' \\"kube-scheduler\\" with CreateContainerError: \\"no such runtime\\""'
+        ' pod="kube-system/kube-scheduler-m2"'
+    )
+    log(world, "I1125 quiet", running=False, kubelet=kubelet)
+    (one,) = found(world)
+    says(one.summary, "no such runtime")
+    assert "OOM killer" not in one.summary
+
+
 def test_what_ended_under_a_former_manifest_is_over(world):
     """The runtime still has the ended container of the former pod."""
     rows = [

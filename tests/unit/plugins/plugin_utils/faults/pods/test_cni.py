@@ -172,6 +172,16 @@ def test_a_runtime_whose_configuration_was_emptied_looks_elsewhere(world, emptie
     assert found.because == because
 
 
+def test_a_network_that_is_not_set_up_without_its_programs_follows_from_that(world):
+    cni(world, programs=["portmap"])
+    node = next(one for one in world.data("api", "nodes")["items"] if one["name"] == "w1")
+    message = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady"
+    condition = {"type": "Ready", "status": "False", "since": "2027-01-15T07:00:00Z"}
+    node.update(ready="False", conditions=[{**condition, "message": message}])
+    found = {one.code: one for one in world.judge(faults={"KM519", "KM604"}).findings}
+    assert found["KM519"].because == ("KM604",)
+
+
 def test_what_may_not_be_read_leaves_the_order_unknown(world):
     cni(world, files=[file("05-x.conflist", "", error="denied"), CALICO, FLANNEL])
     assert {of_w1(world, code)[0] for code in ("KM602", "KM603", "KM604")} == {"unknown"}
