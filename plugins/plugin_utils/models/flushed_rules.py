@@ -274,7 +274,7 @@ def _of_firewalld(record: Firewall, release: tuple[int, ...], system: System) ->
 
     Its FlushAllOnReload changes nothing of that: it is about its own runtime settings.
     """
-    wall = next(iter(firewall.walls({firewall.FIREWALLD: record})))
+    (wall,) = firewall.walls({firewall.FIREWALLD: record})  # it is active, so that it is one
     conf = wall.text(firewall.CONF)
     if conf is None:
         return
